@@ -1,0 +1,9 @@
+"""The one error type that means "the user can put this right"."""
+
+
+class UserError(ValueError):
+    """A mistake of the user: a bad file, a wrong option, an unfit model.
+
+    The command line prints its text as one line and exits with code 1; a program that calls
+    tk-spacy can catch it.  Every other exception is a fault of the program.
+    """
