@@ -1,9 +1,9 @@
 """Build of the Cython modules; every other setting of the package stands in pyproject.toml.
 
-Two environment variables steer it:
-
-* ``TK_SPACY_NO_OPENMP=1`` forces a serial build.
-* ``CC``, ``CFLAGS`` and ``LDFLAGS`` are honoured as in every setuptools build.
+The modules are found, not listed: each ``.pyx`` under ``tk_spacy`` is one extension.  OpenMP is
+found by compiling, linking and running a small program; where that fails the build is serial and
+says so (``pip install -v`` shows it, ``tk_spacy.threads.openmp_enabled()`` reports it later).
+``TK_SPACY_NO_OPENMP=1`` in the environment forces a serial build.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -28,8 +28,8 @@ DIRECTIVES = {
     "embedsignature": True,
 }
 
-# A program that fails, at compile, link or run time, wherever OpenMP would fail us: it needs the
-# header, the runtime library, and a region that really counts its iterations.
+# It needs the header, the runtime library, and a region that really counts its iterations, so it
+# fails (at compile, link or run time) wherever OpenMP would fail our modules.
 OPENMP_PROGRAM = """\
 #include <omp.h>
 #include <stdio.h>
@@ -40,86 +40,110 @@ int main(void) {
     int i, n = 0;
     #pragma omp parallel for reduction(+:n)
     for (i = 0; i < 1000; i++) n += 1;
-    printf("tk-spacy openmp %d %d\\n", n, omp_get_max_threads() > 0);
+    printf("openmp %d %d\\n", n, omp_get_max_threads() > 0);
     return n == 1000 ? 0 : 1;
 }
 """
+OPENMP_OUTPUT = "openmp 1000 1"
 
 SERIAL_WARNING = """
-*******************************************************************************
-WARNING: tk-spacy is built WITHOUT OpenMP: everything works, on one thread only.
+******************************************************************************
+WARNING: tk-spacy is built WITHOUT OpenMP: all works, but on one thread only.
 Reason: {reason}
-Cure: install a compiler with OpenMP (Debian: gcc and libgomp1; macOS: the
-libomp package, with CFLAGS and LDFLAGS pointing at it), then install tk-spacy
-again with `pip install --no-binary tk-spacy --force-reinstall`.
-*******************************************************************************
+Cure: {cure}
+******************************************************************************
 """
+FORCED = (
+    "TK_SPACY_NO_OPENMP is set.",
+    "unset it, then install tk-spacy from source again.",
+)
+NOT_FOUND = (
+    "no small OpenMP program could be compiled, linked and run.",
+    "install a compiler with OpenMP (Debian: gcc; macOS: libomp, with CFLAGS\n"
+    "and LDFLAGS pointing at it), then install tk-spacy from source again.",
+)
 
 
-def openmp_flags(compiler) -> list[tuple[list[str], list[str]]]:
-    """The (compile, link) flags to try for this compiler, likeliest first."""
+def openmp_candidates(compiler: Any) -> list[tuple[list[str], list[str]]]:
+    """The (compile, link) flags worth trying with this compiler, likeliest first."""
     if compiler.compiler_type == "msvc":
         return [(["/openmp"], [])]
     candidates = [(["-fopenmp"], ["-fopenmp"])]
-    if sys.platform == "darwin":  # Apple's clang knows OpenMP only behind the preprocessor
+    if sys.platform == "darwin":  # Apple's clang takes the flag only behind its preprocessor
         candidates.insert(0, (["-Xpreprocessor", "-fopenmp"], ["-lomp"]))
     return candidates
 
 
-def openmp_works(compiler, compile_flags: list[str], link_flags: list[str]) -> bool:
-    """Compile, link and run ``OPENMP_PROGRAM`` with these flags."""
+def openmp_works(compiler: Any, compile_flags: list[str], link_flags: list[str]) -> bool:
+    """Whether ``OPENMP_PROGRAM`` compiles, links, runs and counts right with these flags."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "openmp_probe.c")
+        source = Path(folder, "probe.c")
         source.write_text(OPENMP_PROGRAM, encoding="utf-8")
+        program = Path(folder, compiler.executable_filename("probe"))
         try:
             objects = compiler.compile(
                 [str(source)], output_dir=folder, extra_postargs=compile_flags
             )
-            compiler.link_executable(
-                objects, "openmp_probe", output_dir=folder, extra_postargs=link_flags
-            )
-            program = next(Path(folder).glob("openmp_probe*.exe"), Path(folder, "openmp_probe"))
-            run = subprocess.run(
-                [str(program)], capture_output=True, text=True, timeout=60, check=True
-            )
-        except Exception:  # whatever the compiler classes raise: no OpenMP with these flags
+            compiler.link_executable(objects, "probe", folder, extra_postargs=link_flags)
+            run = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
+        except Exception as error:  # each compiler class has its own errors; all mean "no"
+            print(f"OpenMP does not work with {compile_flags}: {error}", file=sys.stderr)
             return False
-    return run.stdout.strip() == "tk-spacy openmp 1000 1"
+    return run.stdout.strip() == OPENMP_OUTPUT
+
+
+def find_openmp(compiler: Any) -> tuple[list[str], list[str]]:
+    """The (compile, link) flags of OpenMP; empty, after a warning, for a serial build."""
+    if os.environ.get("TK_SPACY_NO_OPENMP", "0") not in ("", "0"):
+        reason, cure = FORCED
+    else:
+        reason, cure = NOT_FOUND
+        for compile_flags, link_flags in openmp_candidates(compiler):
+            if openmp_works(compiler, compile_flags, link_flags):
+                return compile_flags, link_flags
+    print(SERIAL_WARNING.format(reason=reason, cure=cure), file=sys.stderr, flush=True)
+    return [], []
 
 
 class BuildExt(build_ext):
-    """Adds the flags that depend on the compiler, which is known only when the build starts."""
+    """Runs Cython and adds the flags, both only when something is really compiled."""
 
     def build_extensions(self) -> None:
-        compile_flags = ["/O2"] if self.compiler.compiler_type == "msvc" else ["-O3"]
-        link_flags: list[str] = []
-        if os.environ.get("TK_SPACY_NO_OPENMP", "0") not in ("", "0"):
-            reason = "TK_SPACY_NO_OPENMP is set."
-        else:
-            reason = "no compile, link and run of a small OpenMP program succeeded."
-            for compile_openmp, link_openmp in openmp_flags(self.compiler):
-                if openmp_works(self.compiler, compile_openmp, link_openmp):
-                    compile_flags += compile_openmp
-                    link_flags += link_openmp
-                    reason = ""
-                    break
-        if reason:
-            print(SERIAL_WARNING.format(reason=reason), file=sys.stderr, flush=True)
+        from Cython.Build import cythonize  # noqa: PLC0415  (an sdist needs no Cython)
+
+        compile_flags, link_flags = find_openmp(self.compiler)
+        optimise = "/O2" if self.compiler.compiler_type == "msvc" else "-O3"
+        self.rebuild_if_changed(repr((optimise, compile_flags, link_flags, DIRECTIVES)))
+        # The C files go where the object files go: the source tree stays clean.
+        translated = cythonize(
+            self.extensions,
+            compiler_directives=DIRECTIVES,
+            build_dir=self.build_temp,
+            force=self.force,
+        )
+        sources = {extension.name: extension.sources for extension in translated}
         for extension in self.extensions:
-            extension.extra_compile_args = [*extension.extra_compile_args, *compile_flags]
-            extension.extra_link_args = [*extension.extra_link_args, *link_flags]
+            extension.sources = sources[extension.name]
+            extension.extra_compile_args = [optimise, *compile_flags]
+            extension.extra_link_args = link_flags
         super().build_extensions()
 
+    def rebuild_if_changed(self, settings: str) -> None:
+        """Compare with the last build's settings: file times alone would miss a change of flags."""
+        record = Path(self.build_temp, "build-settings.txt")
+        if not record.exists() or record.read_text(encoding="utf-8") != settings:
+            self.force = True
+            record.parent.mkdir(parents=True, exist_ok=True)
+            record.write_text(settings, encoding="utf-8")
 
-def extensions() -> list[Extension]:
-    """One extension for each .pyx of the package: the folder is the list."""
+
+def find_extensions() -> list[Extension]:
+    """One extension for each ``.pyx`` of the package."""
     return [
         Extension(".".join(path.with_suffix("").parts), [path.as_posix()])
         for path in sorted(Path(PACKAGE).rglob("*.pyx"))
     ]
 
 
-setup(
-    ext_modules=cythonize(extensions(), compiler_directives=DIRECTIVES),
-    cmdclass={"build_ext": BuildExt},
-)
+if __name__ == "__main__":
+    setup(ext_modules=find_extensions(), cmdclass={"build_ext": BuildExt})
