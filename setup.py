@@ -109,6 +109,7 @@ class BuildExt(build_ext):
     """Runs Cython and adds the flags, both only when something is really compiled."""
 
     def build_extensions(self) -> None:
+        """Called by setuptools once the compiler is known."""
         from Cython.Build import cythonize  # noqa: PLC0415  (an sdist needs no Cython)
 
         compile_flags, link_flags = find_openmp(self.compiler)
