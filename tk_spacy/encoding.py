@@ -1,0 +1,95 @@
+"""Candidate lists as arrays: what learning and scoring read of a sentence and its candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.candidates import CandidateList
+from tk_spacy.part_types import PartType, part_type
+from tk_spacy.parts import extract_parts, slot_rows
+from tk_spacy.properties import EncodedSentence, Schema
+from tk_spacy.treebank import Sentence
+
+Int32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartLists:
+    """The distinct parts of one type in a candidate list.
+
+    rows: int32[p, 9], see parts.extract_parts.  slots: int32[p, w], the same in slot form.
+    Candidate j consists of the parts members[starts[j]:starts[j + 1]].
+    """
+
+    rows: Int32
+    slots: Int32
+    starts: Int32
+    members: Int32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedList:
+    """A sentence and its candidates, encoded.
+
+    kernel, manual: the parts that the kernel compares and those that have manual features, in the
+    order of the part types asked for (one object where a type is in both).
+    """
+
+    sentence: EncodedSentence
+    kernel: tuple[PartLists, ...]
+    manual: tuple[PartLists, ...]
+    n_candidates: int
+
+
+class ListEncoder:
+    """Encodes candidate lists for one schema and choice of part types."""
+
+    def __init__(
+        self, schema: Schema, *, kernel_parts: Sequence[str], manual_parts: Sequence[str]
+    ) -> None:
+        self.schema = schema
+        self._kernel = [part_type(name) for name in kernel_parts]
+        self._manual = [part_type(name) for name in manual_parts]
+        self._label_tables: dict[int, tuple[object, Int32]] = {}
+
+    def encode(self, sentence: Sentence, candidates: CandidateList) -> EncodedList:
+        """The arrays of one sentence and its candidates.
+
+        Raises ValueError where the candidates have another number of words than the sentence.
+        """
+        if candidates.heads.shape[1] != len(sentence):
+            raise ValueError(
+                f"candidates have {candidates.heads.shape[1]} words, the sentence has "
+                f"{len(sentence)}"
+            )
+        labels = self._label_table(candidates)[candidates.labels]
+        parts: dict[str, PartLists] = {}
+        for kind in (*self._kernel, *self._manual):
+            if kind.name not in parts:
+                parts[kind.name] = _part_lists(candidates.heads, labels, kind)
+        return EncodedList(
+            sentence=self.schema.encode(sentence),
+            kernel=tuple(parts[kind.name] for kind in self._kernel),
+            manual=tuple(parts[kind.name] for kind in self._manual),
+            n_candidates=len(candidates),
+        )
+
+    def _label_table(self, candidates: CandidateList) -> Int32:
+        # From the ids of the list's own inventory to the schema's; inventories only ever grow.
+        inventory = candidates.inventory
+        _, table = self._label_tables.get(id(inventory), (None, np.zeros(0, dtype=np.int32)))
+        if len(table) < len(inventory):
+            table = np.array(
+                [self.schema.label_id(name) for name in inventory.names], dtype=np.int32
+            )
+            self._label_tables[id(inventory)] = (inventory, table)
+        return table
+
+
+def _part_lists(heads: Int32, labels: Int32, kind: PartType) -> PartLists:
+    rows, starts, members = extract_parts(heads, labels, kind)
+    return PartLists(rows=rows, slots=slot_rows(rows, kind), starts=starts, members=members)

@@ -1,0 +1,360 @@
+"""Manual features: hashed templates over first- to third-order parts.
+
+Source: the templates follow Lei et al. (ACL 2014), which the paper uses for Phi_g, and through them
+McDonald et al. (2005), Carreras (2007), Koo and Collins (2010) and Martins et al. (2013).  Ours
+differs in that every template exists with and without DEPREL and that the vector is hashed: a
+feature is a 64-bit mix of its template's number and values, cut to `bits` bits.
+
+A template is a line in one of the `_arc`, `_pair`, `_triple` functions below.  Scores are sums of
+looked-up weights, so a part is extracted and scored in one pass and nothing is stored.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+from tk_spacy.part_types import PART_TYPES
+from tk_spacy.threads import effective_n_threads
+
+cdef enum:
+    # Columns of a part row (see parts.pyx) and of the field array (see properties.py).
+    G = 0
+    H = 1
+    T = 2
+    S = 3
+    M = 4
+    LABEL_H = 5
+    LABEL_T = 6
+    LABEL_S = 7
+    LABEL_M = 8
+    FORM = 0
+    LEMMA = 1
+    POS = 2
+    CPOS = 3
+    FIRST_MORPH = 4
+    # Part types, in the order of part_types.PART_TYPES.
+    ARC = 0
+    SIBLING = 1
+    GRANDPARENT = 2
+    GRAND_SIBLING = 3
+    TRI_SIBLING = 4
+    # Most features of one part: 2 * 2 * (40 + 3 * distinct between-tags + morphology pairs).
+    MAX_BETWEEN = 24
+
+FEATURE_TYPES = tuple(PART_TYPES)
+"""Part types that have templates, all of them used by default."""
+
+
+cdef struct Sink:
+    # Where the features of a part go: a running score, or a list of ids, or both.
+    const double *weights
+    double score
+    uint32_t *ids
+    int count
+    uint64_t mask
+    uint64_t label
+
+
+cdef inline uint64_t mix(uint64_t value, uint64_t more) noexcept nogil:
+    value = (value ^ more) * <uint64_t>0x9E3779B97F4A7C15ULL
+    return value ^ (value >> 32)
+
+
+cdef inline void put(Sink *sink, uint64_t value) noexcept nogil:
+    cdef uint32_t index
+    value = mix(value, <uint64_t>0xD6E8FEB86659FD93ULL)
+    index = <uint32_t>((value >> 7) & sink.mask)
+    if sink.weights != NULL:
+        sink.score += sink.weights[index]
+    if sink.ids != NULL:
+        sink.ids[sink.count] = index
+    sink.count += 1
+
+
+cdef inline void emit(Sink *sink, uint64_t value) noexcept nogil:
+    """A feature, and the same with the part's label."""
+    put(sink, value)
+    put(sink, mix(value, sink.label))
+
+
+cdef inline uint64_t key(int template, uint64_t a) noexcept nogil:
+    return mix(mix(<uint64_t>template + 1, <uint64_t>0xA24BAED4963EE407ULL), a)
+
+
+cdef inline uint64_t key2(int template, uint64_t a, uint64_t b) noexcept nogil:
+    return mix(key(template, a), b)
+
+
+cdef inline uint64_t key3(int template, uint64_t a, uint64_t b, uint64_t c) noexcept nogil:
+    return mix(key2(template, a, b), c)
+
+
+cdef inline uint64_t key4(
+    int template, uint64_t a, uint64_t b, uint64_t c, uint64_t d
+) noexcept nogil:
+    return mix(key3(template, a, b, c), d)
+
+
+cdef inline uint64_t binned(int32_t distance) noexcept nogil:
+    """Direction and binned distance: 1..5 as they are, 6-10, 11 and more."""
+    cdef int32_t length = distance if distance > 0 else -distance
+    if length > 10:
+        length = 7
+    elif length > 5:
+        length = 6
+    return <uint64_t>(2 * length + (distance > 0))
+
+
+cdef struct Words:
+    # The field array of one sentence: row 0 the root, 1..n the words, n + 1 the boundary.
+    const int32_t *fields
+    Py_ssize_t n_fields
+    int n
+
+
+cdef inline int32_t value_at(const Words *x, int word, int field) noexcept nogil:
+    """A field of a word; beyond either end of the sentence the boundary node's."""
+    if word < 0 or word > x.n:
+        word = x.n + 1
+    return x.fields[word * x.n_fields + field]
+
+
+cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept nogil:
+    cdef int h = part[H], m = part[M], i, j, b, first, last, n_seen = 0
+    cdef uint64_t where = binned(m - h), morph_h, morph_m
+    cdef uint64_t hf = value_at(x, h, FORM), mf = value_at(x, m, FORM)
+    cdef uint64_t hl = value_at(x, h, LEMMA), ml = value_at(x, m, LEMMA)
+    cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
+    cdef uint64_t hc = value_at(x, h, CPOS), mc = value_at(x, m, CPOS)
+    cdef uint64_t hpl = value_at(x, h - 1, POS), hpr = value_at(x, h + 1, POS)
+    cdef uint64_t mpl = value_at(x, m - 1, POS), mpr = value_at(x, m + 1, POS)
+    cdef uint64_t dir = m > h, spot
+    cdef int32_t seen[MAX_BETWEEN]
+    cdef int32_t tag
+    sink.label = mix(<uint64_t>part[LABEL_M] + 77, 0)
+    put(sink, mix(key2(0, where, 0), sink.label))
+    for i in range(2):
+        # Every template with direction and distance, then with direction alone.
+        spot = where if i == 0 else 100 + dir
+        emit(sink, key3(1, hf, hp, spot))
+        emit(sink, key3(2, hl, hc, spot))
+        emit(sink, key2(3, hp, spot))
+        emit(sink, key3(4, mf, mp, spot))
+        emit(sink, key3(5, ml, mc, spot))
+        emit(sink, key2(6, mp, spot))
+        emit(sink, key3(7, hp, mp, spot))
+        emit(sink, key3(8, hc, mc, spot))
+        emit(sink, key3(9, hl, ml, spot))
+        emit(sink, key4(10, hf, mf, mp, spot))
+        emit(sink, key4(11, hl, hp, mp, spot))
+        emit(sink, key4(12, hp, ml, mp, spot))
+        emit(sink, key4(13, hl, hc, mc, spot))
+        emit(sink, key4(14, hc, ml, mc, spot))
+        emit(sink, key4(15, hf, hp, mp, spot))
+        emit(sink, key4(16, hp, mf, mp, spot))
+        emit(sink, mix(key4(17, hp, hpr, mp, mpl), spot))
+        emit(sink, mix(key4(18, hp, hpl, mp, mpl), spot))
+        emit(sink, mix(key4(19, hp, hpr, mp, mpr), spot))
+        emit(sink, mix(key4(20, hp, hpl, mp, mpr), spot))
+        emit(sink, key4(21, hp, hpl, mp, spot))
+        emit(sink, key4(22, hp, hpr, mp, spot))
+        emit(sink, key4(23, hp, mp, mpl, spot))
+        emit(sink, key4(24, hp, mp, mpr, spot))
+        emit(sink, mix(key4(25, hpl, hp, hpr, mp), spot))
+        emit(sink, mix(key4(26, hp, mpl, mp, mpr), spot))
+    # Distinct coarse tags between head and modifier, and whether punctuation or a verb-like tag
+    # repeats there (the count of each tag, cut at 2).
+    first, last = (h, m) if h < m else (m, h)
+    for b in range(first + 1, last):
+        tag = value_at(x, b, CPOS)
+        for j in range(n_seen):
+            if seen[j] == tag:
+                break
+        else:
+            if n_seen < MAX_BETWEEN:
+                seen[n_seen] = tag
+                n_seen += 1
+                emit(sink, key4(30, hp, tag, mp, dir))
+                emit(sink, key4(31, hc, tag, mc, dir))
+    # Morphology: single values, and every pair of one value of the head and one of the modifier.
+    for j in range(FIRST_MORPH, x.n_fields):
+        morph_m = value_at(x, m, j)
+        if morph_m:
+            emit(sink, mix(key4(32, j, morph_m, hp, mp), dir))
+            emit(sink, mix(key4(33, j, morph_m, hc, mc), where))
+    for i in range(FIRST_MORPH, x.n_fields):
+        morph_h = value_at(x, h, i)
+        if not morph_h:
+            continue
+        emit(sink, mix(key4(34, i, morph_h, hp, mp), dir))
+        for j in range(FIRST_MORPH, x.n_fields):
+            morph_m = value_at(x, m, j)
+            if morph_m:
+                emit(sink, mix(key4(35, i, morph_h, j, morph_m), dir))
+                emit(sink, mix(mix(key4(36, i, morph_h, j, morph_m), hc), mc))
+
+
+cdef void triple_features(
+    Sink *sink, const Words *x, int template, int a, int b, int c, uint64_t more
+) noexcept nogil:
+    """Templates over three words: siblings (h, s, m) or a chain (g, h, m)."""
+    cdef uint64_t ap = value_at(x, a, POS), bp = value_at(x, b, POS), cp = value_at(x, c, POS)
+    cdef uint64_t ac = value_at(x, a, CPOS), bc = value_at(x, b, CPOS), cc = value_at(x, c, CPOS)
+    cdef uint64_t al = value_at(x, a, LEMMA), bl = value_at(x, b, LEMMA), cl = value_at(x, c, LEMMA)
+    cdef uint64_t bm, cm
+    cdef int i
+    emit(sink, key4(template, ap, bp, cp, more))
+    emit(sink, key4(template + 1, ac, bc, cc, more))
+    emit(sink, key3(template + 2, ap, cp, more))
+    emit(sink, key3(template + 3, bp, cp, more))
+    emit(sink, mix(key4(template + 4, al, bp, cp, more), 1))
+    emit(sink, mix(key4(template + 5, ap, bl, cp, more), 1))
+    emit(sink, mix(key4(template + 6, ap, bp, cl, more), 1))
+    emit(sink, mix(key4(template + 7, al, bc, cc, more), 2))
+    emit(sink, mix(key4(template + 8, ac, bl, cc, more), 2))
+    emit(sink, mix(key4(template + 9, ac, bc, cl, more), 2))
+    emit(sink, key3(template + 10, al, cl, more))
+    emit(sink, key3(template + 11, bl, cl, more))
+    emit(sink, key3(template + 12, bl, cc, more))
+    emit(sink, key3(template + 13, bc, cl, more))
+    emit(sink, mix(key4(template + 14, ap, bp, cp, value_at(x, c - 1, POS)), more))
+    emit(sink, mix(key4(template + 15, ap, bp, cp, value_at(x, c + 1, POS)), more))
+    emit(sink, mix(key4(template + 16, ap, bp, cp, value_at(x, b + 1, POS)), more))
+    for i in range(FIRST_MORPH, x.n_fields):
+        bm = value_at(x, b, i)
+        cm = value_at(x, c, i)
+        if bm and cm:
+            emit(sink, mix(key4(template + 17, i, bm, cm, ac), more))
+            emit(sink, mix(mix(key4(template + 18, i, bm == cm, ac, bc), cc), more))
+
+
+cdef void quad_features(
+    Sink *sink, const Words *x, int template, int a, int b, int c, int d, uint64_t more
+) noexcept nogil:
+    """Templates over four words: grand-siblings (g, h, s, m) or three siblings (h, t, s, m)."""
+    cdef uint64_t ap = value_at(x, a, POS), bp = value_at(x, b, POS)
+    cdef uint64_t cp = value_at(x, c, POS), dp = value_at(x, d, POS)
+    cdef uint64_t ac = value_at(x, a, CPOS), bc = value_at(x, b, CPOS)
+    cdef uint64_t cc = value_at(x, c, CPOS), dc = value_at(x, d, CPOS)
+    emit(sink, mix(key4(template, ap, bp, cp, dp), more))
+    emit(sink, mix(key4(template + 1, ac, bc, cc, dc), more))
+    emit(sink, mix(key4(template + 2, value_at(x, a, LEMMA), bc, cc, dc), more))
+    emit(sink, mix(key4(template + 3, ac, value_at(x, b, LEMMA), cc, dc), more))
+    emit(sink, mix(key4(template + 4, ac, bc, value_at(x, c, LEMMA), dc), more))
+    emit(sink, mix(key4(template + 5, ac, bc, cc, value_at(x, d, LEMMA)), more))
+    emit(sink, key4(template + 6, bc, cc, dc, more))
+    emit(sink, key4(template + 7, ac, bc, dc, more))
+
+
+cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *part) noexcept nogil:
+    """All features of one part into the sink."""
+    cdef int g = part[G], h = part[H], t = part[T], s = part[S], m = part[M]
+    cdef uint64_t lm = <uint64_t>part[LABEL_M] + 1
+    if kind == ARC:
+        arc_features(sink, x, part)
+    elif kind == SIBLING:
+        # The label here is the pair of labels; one more pass has the modifier's alone.
+        sink.label = key2(101, lm, <uint64_t>part[LABEL_S])
+        triple_features(sink, x, 110, h, s, m, m > h)
+        put(sink, mix(key3(102, value_at(x, h, POS), lm, <uint64_t>part[LABEL_S]), m > h))
+        put(sink, mix(key3(103, value_at(x, h, LEMMA), lm, <uint64_t>part[LABEL_S]), m > h))
+    elif kind == GRANDPARENT:
+        sink.label = key2(104, lm, <uint64_t>part[LABEL_H])
+        triple_features(sink, x, 140, g, h, m, 2 * (h > g) + (m > h))
+        put(sink, mix(key3(105, value_at(x, h, POS), lm, <uint64_t>part[LABEL_H]), m > h))
+        put(sink, mix(key3(106, value_at(x, h, LEMMA), lm, <uint64_t>part[LABEL_H]), m > h))
+    elif kind == GRAND_SIBLING:
+        sink.label = key3(107, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_H])
+        quad_features(sink, x, 170, g, h, s, m, 2 * (h > g) + (m > h))
+    else:
+        sink.label = key3(108, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_T])
+        quad_features(sink, x, 180, h, t, s, m, m > h)
+
+
+cdef int most_features(Py_ssize_t n_fields) noexcept nogil:
+    """An upper bound on the features of one part."""
+    cdef int n_morph = <int>n_fields - FIRST_MORPH
+    return 2 * (60 + 2 * MAX_BETWEEN + 3 * n_morph + 2 * n_morph * n_morph)
+
+
+def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
+    """Adds to out[i] the sum of the weights of the features of part i.
+
+    fields: int32[n + 2, F].  rows: int32[p, 9].  weights: float64[2 ** bits].  out: float64[p].
+    """
+    if len(rows):
+        _add_scores(
+            fields, rows, type_code(type_name), weights, out, effective_n_threads(n_threads)
+        )
+
+
+cdef void _add_scores(
+    const int32_t[:, ::1] fields,    # IN
+    const int32_t[:, ::1] rows,      # IN
+    int kind,
+    const double[::1] weights,       # IN
+    double[::1] out,                 # IN, OUT
+    int n_threads,
+) noexcept:
+    cdef Py_ssize_t i
+    cdef uint64_t mask = weights.shape[0] - 1
+    for i in prange(
+        rows.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads
+    ):
+        out[i] += _score(fields, &rows[i, 0], kind, &weights[0], mask)
+
+
+cdef double _score(
+    const int32_t[:, ::1] fields, const int32_t *part, int kind, const double *weights, uint64_t mask
+) noexcept nogil:
+    cdef Words x
+    cdef Sink sink
+    x.fields = &fields[0, 0]
+    x.n_fields = fields.shape[1]
+    x.n = <int>fields.shape[0] - 2
+    sink.weights = weights
+    sink.score = 0.0
+    sink.ids = NULL
+    sink.count = 0
+    sink.mask = mask
+    sink.label = 0
+    part_features(&sink, &x, kind, part)
+    return sink.score
+
+
+def feature_ids(const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, type_name, int bits):
+    """The features of every part of one type.
+
+    fields: int32[n + 2, F].  rows: int32[p, 9].  bits: width of a feature id.
+    Returns (ids, starts): uint32[_], int64[p + 1]; a feature may occur more than once in a part.
+    """
+    cdef Words x
+    cdef Sink sink
+    cdef Py_ssize_t i
+    cdef int kind = type_code(type_name)
+    cdef int most = most_features(fields.shape[1])
+    cdef uint32_t[::1] buffer = np.empty(max(1, rows.shape[0]) * most, dtype=np.uint32)
+    starts = np.zeros(rows.shape[0] + 1, dtype=np.int64)
+    x.fields = &fields[0, 0]
+    x.n_fields = fields.shape[1]
+    x.n = <int>fields.shape[0] - 2
+    sink.weights = NULL
+    sink.ids = &buffer[0]
+    sink.count = 0
+    sink.mask = (<uint64_t>1 << bits) - 1
+    for i in range(rows.shape[0]):
+        part_features(&sink, &x, kind, &rows[i, 0])
+        starts[i + 1] = sink.count
+    return np.asarray(buffer[: sink.count]).copy(), starts
+
+
+def type_code(type_name):
+    """Index of a part type among FEATURE_TYPES, or ValueError."""
+    try:
+        return FEATURE_TYPES.index(type_name)
+    except ValueError:
+        raise ValueError(
+            f"no templates for part type {type_name!r}, expected one of {list(FEATURE_TYPES)}"
+        ) from None

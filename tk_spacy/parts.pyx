@@ -1,0 +1,214 @@
+"""The parts of candidate trees, each distinct part of a list once.
+
+A part row is int32[9]: the positions of the words in the roles g, h, t, s, m (see part_types), -1
+where a type has no such role, then the labels of the arcs into h, t, s and m, 0 where the type does
+not read them.  Position n + 1 is the boundary node: the sibling that a first modifier lacks.
+
+Source: the paper's section 4, "caching": candidates of a list share most of their parts, so each is
+found once and every candidate is a set of indices.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+
+import numpy as np
+
+from tk_spacy.part_types import DEPENDENTS, ROLES, ROW_WIDTH
+
+cdef enum:
+    WIDTH = 9
+    G = 0
+    H = 1
+    T = 2
+    S = 3
+    M = 4
+    LABEL_H = 5
+    LABEL_T = 6
+    LABEL_S = 7
+    LABEL_M = 8
+
+assert WIDTH == ROW_WIDTH
+
+NO_ROLE = -1
+BOUNDARY_LABEL = 1
+
+
+def extract_parts(heads, labels, part_type):
+    """The distinct parts of one type in the candidate trees of one sentence.
+
+    heads: int32[k, n], 0..n, valid trees.  labels: int32[k, n], label ids > 0, 0 for unseen.
+    part_type: a PartType.
+
+    Returns (rows, starts, members): rows int32[p, 9], the distinct parts in the order in which they
+    are met; candidate j consists of the parts members[starts[j]:starts[j + 1]] (int32, in word
+    order), starts int32[k + 1].  Raises ValueError for shapes or heads out of range.
+    """
+    heads = np.ascontiguousarray(heads, dtype=np.int32)
+    labels = np.ascontiguousarray(labels, dtype=np.int32)
+    if heads.ndim != 2 or heads.shape != labels.shape:
+        raise ValueError(
+            f"heads and labels have shapes {heads.shape} and {labels.shape}, expected one [k, n]"
+        )
+    if heads.size and (heads.min() < 0 or heads.max() > heads.shape[1]):
+        raise ValueError(f"a head lies outside 0..{heads.shape[1]}")
+    roles = part_type.roles
+    wanted = np.array(
+        [role in roles for role in ROLES]
+        + [any(s.kind == "edge" and s.role == role for s in part_type.slots) for role in DEPENDENTS],
+        dtype=np.int32,
+    )
+    k, n = heads.shape
+    rows = np.empty((k * n, WIDTH), dtype=np.int32)
+    members = np.empty(k * n, dtype=np.int32)
+    starts = np.zeros(k + 1, dtype=np.int32)
+    cdef int n_rows = _extract(heads, labels, wanted, rows, starts, members)
+    return rows[:n_rows].copy(), starts, members[: starts[k]].copy()
+
+
+cdef int _extract(
+    const int32_t[:, ::1] heads,     # IN
+    const int32_t[:, ::1] labels,    # IN
+    const int32_t[::1] wanted,       # IN
+    int32_t[:, ::1] rows,            # OUT
+    int32_t[::1] starts,             # OUT
+    int32_t[::1] members,            # OUT
+) except -1:
+    cdef int k = heads.shape[0], n = heads.shape[1], n_rows = 0, n_members = 0
+    cdef int j, m, h, s, row
+    cdef int n_slots = 16
+    while n_slots < 2 * k * n:
+        n_slots *= 2
+    cdef int32_t *table = <int32_t *>malloc(n_slots * sizeof(int32_t))
+    cdef int32_t *sibling = <int32_t *>malloc((n + 2) * sizeof(int32_t))
+    cdef int32_t *last = <int32_t *>malloc((n + 2) * sizeof(int32_t))
+    if table == NULL or sibling == NULL or last == NULL:
+        free(table)
+        free(sibling)
+        free(last)
+        raise MemoryError("no memory for the part table")
+    cdef int32_t part[WIDTH]
+    with nogil:
+        for j in range(n_slots):
+            table[j] = -1
+        for j in range(k):
+            # The nearest earlier modifier on the same side: scan away from every head.
+            for m in range(n + 2):
+                last[m] = n + 1
+            for m in range(1, n + 1):
+                h = heads[j, m - 1]
+                if m > h:
+                    sibling[m] = last[h]
+                    last[h] = m
+            for m in range(n + 2):
+                last[m] = n + 1
+            for m in range(n, 0, -1):
+                h = heads[j, m - 1]
+                if m < h:
+                    sibling[m] = last[h]
+                    last[h] = m
+            for m in range(1, n + 1):
+                h = heads[j, m - 1]
+                s = sibling[m]
+                if wanted[G] and h == 0:
+                    continue
+                if wanted[T] and s > n:
+                    continue
+                part[M] = m
+                part[H] = h
+                part[G] = heads[j, h - 1] if wanted[G] else -1
+                part[S] = s if wanted[S] else -1
+                part[T] = sibling[s] if wanted[T] else -1
+                part[LABEL_M] = labels[j, m - 1] if wanted[LABEL_M] else 0
+                part[LABEL_H] = labels[j, h - 1] if wanted[LABEL_H] else 0
+                part[LABEL_S] = _label(labels[j], part[S], n) if wanted[LABEL_S] else 0
+                part[LABEL_T] = _label(labels[j], part[T], n) if wanted[LABEL_T] else 0
+                row = _find(table, n_slots - 1, rows, n_rows, part)
+                if row == n_rows:
+                    n_rows += 1
+                members[n_members] = row
+                n_members += 1
+            starts[j + 1] = n_members
+    free(table)
+    free(sibling)
+    free(last)
+    return n_rows
+
+
+cdef inline int32_t _label(const int32_t[::1] labels, int32_t word, int n) noexcept nogil:
+    return BOUNDARY_LABEL_ID if word > n else labels[word - 1]
+
+
+cdef int32_t BOUNDARY_LABEL_ID = 1
+
+
+cdef inline int _find(
+    int32_t *table, uint32_t mask, int32_t[:, ::1] rows, int n_rows, int32_t *part
+) noexcept nogil:
+    """Index of the part among the rows; appends it where it is new."""
+    cdef uint64_t value = 0
+    cdef int i, row
+    cdef bint same
+    for i in range(WIDTH):
+        value = (value ^ <uint32_t>part[i]) * <uint64_t>0x9E3779B97F4A7C15ULL
+        value ^= value >> 29
+    cdef uint32_t slot = <uint32_t>value & mask
+    while table[slot] >= 0:
+        row = table[slot]
+        same = True
+        for i in range(WIDTH):
+            if rows[row, i] != part[i]:
+                same = False
+                break
+        if same:
+            return row
+        slot = (slot + 1) & mask
+    table[slot] = n_rows
+    for i in range(WIDTH):
+        rows[n_rows, i] = part[i]
+    return n_rows
+
+
+def slot_rows(rows, part_type):
+    """Part rows in slot form, which no longer depends on the roles.
+
+    rows: int32[p, 9].  Returns int32[p, w]: a node slot is one column, a position in the sentence's
+    node rows; an edge slot two, the label id and the signed distance modifier - head (0, which
+    equals nothing, where the arc's dependent is the boundary node, marked by label BOUNDARY_LABEL).
+    """
+    rows = np.ascontiguousarray(rows, dtype=np.int32)
+    columns = []
+    for slot in part_type.slots:
+        word = rows[:, ROLES.index(slot.role)]
+        if slot.kind == "node":
+            columns.append(word)
+            continue
+        label = rows[:, len(ROLES) + DEPENDENTS.index(slot.role)]
+        head = rows[:, G if slot.role == "h" else H]
+        columns += [label, np.where(label == BOUNDARY_LABEL, 0, word - head)]
+    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
+
+
+def exclusive_members(int32_t[::1] starts, int32_t[::1] members, int first, int second, int n_parts):
+    """Parts that one of two candidates has and the other has not.
+
+    Returns (parts, signs): int32[e], int32[e]; sign +1 for parts of `first` alone, -1 for parts of
+    `second` alone, in ascending order of part.
+    """
+    cdef int i, count = 0
+    cdef int32_t[::1] mark = np.zeros(n_parts, dtype=np.int32)
+    for i in range(starts[first], starts[first + 1]):
+        mark[members[i]] += 1
+    for i in range(starts[second], starts[second + 1]):
+        mark[members[i]] -= 1
+    for i in range(n_parts):
+        count += mark[i] != 0
+    parts = np.empty(count, dtype=np.int32)
+    signs = np.empty(count, dtype=np.int32)
+    cdef int32_t[::1] out_parts = parts, out_signs = signs
+    count = 0
+    for i in range(n_parts):
+        if mark[i]:
+            out_parts[count] = i
+            out_signs[count] = mark[i]
+            count += 1
+    return parts, signs

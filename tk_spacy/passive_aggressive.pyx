@@ -1,0 +1,229 @@
+"""Algorithm 1: passive-aggressive learning of manual weights and kernel weights together.
+
+Source: Taub-Tabib et al. 2015, Algorithm 1 and footnote 5, after Crammer et al. (2006).  Ours
+differs in three points: w and alpha are averaged by one rule, as they stand after each step; a zero
+denominator skips the update; the competitor may be chosen with its loss added (an option).
+
+One step reads one list: score the candidates, take the best, and move both weight vectors so that
+the oracle candidate wins by the loss.  Only parts that one of the two trees has alone count.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+import numpy as np
+
+from tk_spacy.features import add_scores, feature_ids
+from tk_spacy.kernel import kernel_matrix
+from tk_spacy.parts import exclusive_members
+from tk_spacy.part_types import part_type
+from tk_spacy.support import SupportLog
+
+
+def add_candidate_scores(
+    const double[::1] part_scores, const int32_t[::1] starts, const int32_t[::1] members,
+    double[::1] out,
+):
+    """Adds to out[j] the sum of the scores of the parts of candidate j.
+
+    part_scores: float64[p].  starts: int32[k + 1].  members: int32[_].  out: float64[k].
+    """
+    cdef Py_ssize_t j, i
+    cdef double total
+    if starts.shape[0] != out.shape[0] + 1:
+        raise ValueError(f"{starts.shape[0]} starts for {out.shape[0]} candidates")
+    for j in range(out.shape[0]):
+        total = 0.0
+        for i in range(starts[j], starts[j + 1]):
+            total += part_scores[members[i]]
+        out[j] += total
+
+
+cdef class Learner:
+    """The state of Algorithm 1: w, its average, the support log, the step number.
+
+    kernel_parts: part types of the kernel, empty to turn it off.  manual_parts: part types with
+    manual features, empty to turn them off.  n_properties: width of node rows.  bits: width of a
+    feature id.  C: aggressiveness, positive, possibly infinite.  skip: node slots that may be
+    skipped.  kernel_scale: factor on the kernel, positive.  add_loss: choose the competitor by
+    score plus loss instead of by score.
+    """
+
+    cdef readonly tuple kernel_parts, manual_parts
+    cdef readonly object support
+    cdef readonly int64_t steps, updates
+    cdef int bits
+    cdef double C, kernel_scale
+    cdef bint add_loss
+    cdef int64_t total_steps
+    cdef list _types
+    cdef double[::1] weights, stepped, difference
+
+    def __init__(
+        self, *, kernel_parts, manual_parts, n_properties, total_steps, bits=22, C=INFINITY,
+        skip=(), kernel_scale=1.0, add_loss=False,
+    ):
+        if not kernel_parts and not manual_parts:
+            raise ValueError("kernel_parts and manual_parts are both empty, expected some")
+        if not C > 0:
+            raise ValueError(f"C is {C}, expected a positive number or infinity")
+        if not 0 < kernel_scale < INFINITY:
+            raise ValueError(f"kernel_scale is {kernel_scale}, expected a positive number")
+        if not 8 <= bits <= 30:
+            raise ValueError(f"bits is {bits}, expected 8 to 30")
+        self.kernel_parts = tuple(kernel_parts)
+        self.manual_parts = tuple(manual_parts)
+        self.support = SupportLog(self.kernel_parts, n_properties, skip=tuple(skip))
+        self.total_steps = total_steps
+        self.bits = bits
+        self.C = C
+        self.kernel_scale = kernel_scale
+        self.add_loss = add_loss
+        self.steps = 0
+        self.updates = 0
+        self._types = [part_type(name) for name in self.kernel_parts]
+        size = (1 << bits) if self.manual_parts else 1
+        self.weights = np.zeros(size)
+        self.stepped = np.zeros(size)
+        self.difference = np.zeros(size)
+
+    def manual_weights(self):
+        """w as it stands: float64[2 ** bits]."""
+        return np.asarray(self.weights)
+
+    def averaged_weights(self):
+        """The mean of w over all steps so far, each as it stood after the step."""
+        # A move of size d at step t stands in the steps t..T: it weighs (T - t + 1) / T.
+        T = self.total_steps
+        return ((T + 1) * np.asarray(self.weights) - np.asarray(self.stepped)) / T
+
+    def step(self, item, *, n_threads=None):
+        """One step of Algorithm 1 on one TrainingList.  Returns whether it moved the weights.
+
+        Raises ValueError after the last of the steps announced.
+        """
+        if self.steps >= self.total_steps:
+            raise ValueError(f"step {self.steps + 1} of {self.total_steps}")
+        self.steps += 1
+        encoded = item.encoded
+        scores = self._scores(item, n_threads)
+        cdef int best = _argmax(scores, item.loss if self.add_loss else np.zeros(len(scores)))
+        if best == item.oracle:
+            return False
+        return self._update(item, best, scores[best] - scores[item.oracle] + item.loss[best])
+
+    cdef object _scores(self, item, n_threads):
+        encoded = item.encoded
+        scores = np.zeros(encoded.n_candidates)
+        if self.kernel_parts:
+            # Only what was added since the last visit is still to be scored.
+            self.support.add_scores(
+                encoded.sentence.nodes,
+                tuple([parts.slots for parts in encoded.kernel]),
+                item.kernel_scores,
+                since=item.mark,
+                n_threads=n_threads,
+            )
+            item.mark = self.support.mark()
+            for parts, part_scores in zip(encoded.kernel, item.kernel_scores):
+                add_candidate_scores(part_scores, parts.starts, parts.members, scores)
+        for name, parts in zip(self.manual_parts, encoded.manual):
+            part_scores = np.zeros(len(parts.rows))
+            add_scores(
+                encoded.sentence.fields, parts.rows, name, self.weights, part_scores,
+                n_threads=n_threads,
+            )
+            add_candidate_scores(part_scores, parts.starts, parts.members, scores)
+        return scores
+
+    cdef bint _update(self, item, int best, double violation) except -1:
+        encoded = item.encoded
+        nodes = encoded.sentence.nodes
+        cdef double norm = 0.0
+        slots, signs = [], []
+        for kind, parts in zip(self._types, encoded.kernel):
+            which, sign = exclusive_members(
+                parts.starts, parts.members, item.oracle, best, len(parts.rows)
+            )
+            rows = parts.slots[which]
+            kernel = kernel_matrix(
+                kind, nodes, rows, nodes, rows, skips=kind.skips(self.support.skip), n_threads=1
+            )
+            norm += self.kernel_scale * float(sign @ kernel @ sign)
+            slots.append(rows)
+            signs.append(sign)
+        ids, feature_signs = self._exclusive_features(item, best)
+        distinct = self._gather(ids, feature_signs)
+        norm += _sum_of_squares(self.difference, distinct)
+        cdef double tau = 0.0
+        if norm > 0 and violation > 0:
+            tau = min(self.C, violation / norm)
+        _move(self.weights, self.stepped, self.difference, distinct, tau, tau * self.steps)
+        if tau == 0:
+            return False
+        self.updates += 1
+        if self.kernel_parts:
+            self.support.append(
+                nodes, tuple(slots), tuple(signs),
+                weight=tau * self.kernel_scale,
+                averaged=(
+                    tau * self.kernel_scale * (self.total_steps - self.steps + 1)
+                    / self.total_steps
+                ),
+                origin=(item.index, self.updates - 1),
+            )
+        return True
+
+    cdef object _exclusive_features(self, item, int best):
+        ids = [np.zeros(0, dtype=np.uint32)]
+        signs = [np.zeros(0, dtype=np.int32)]
+        for name, parts in zip(self.manual_parts, item.encoded.manual):
+            which, sign = exclusive_members(
+                parts.starts, parts.members, item.oracle, best, len(parts.rows)
+            )
+            found, starts = feature_ids(
+                item.encoded.sentence.fields, parts.rows[which], name, self.bits
+            )
+            ids.append(found)
+            signs.append(np.repeat(sign, np.diff(starts)))
+        return np.concatenate(ids), np.concatenate(signs)
+
+    cdef object _gather(self, const uint32_t[::1] ids, const int32_t[::1] signs):
+        """Sums the signs by feature into `difference`, zero before; returns the distinct ids."""
+        cdef Py_ssize_t i
+        for i in range(ids.shape[0]):
+            self.difference[ids[i]] += signs[i]
+        return np.unique(np.asarray(ids))
+
+
+cdef double _sum_of_squares(const double[::1] difference, const uint32_t[::1] ids) noexcept:
+    cdef Py_ssize_t i
+    cdef double total = 0.0
+    for i in range(ids.shape[0]):
+        total += difference[ids[i]] * difference[ids[i]]
+    return total
+
+
+cdef void _move(
+    double[::1] weights,            # IN, OUT
+    double[::1] stepped,            # IN, OUT
+    double[::1] difference,         # IN, OUT: zero again afterwards
+    const uint32_t[::1] ids,        # IN, distinct
+    double tau, double tau_stepped,
+) noexcept:
+    cdef Py_ssize_t i
+    cdef uint32_t f
+    for i in range(ids.shape[0]):
+        f = ids[i]
+        weights[f] += tau * difference[f]
+        stepped[f] += tau_stepped * difference[f]
+        difference[f] = 0.0
+
+
+cdef int _argmax(const double[::1] scores, const double[::1] extra) noexcept:
+    """The first of the best: ties go to the higher-ranked candidate."""
+    cdef int j, best = 0
+    for j in range(1, <int>scores.shape[0]):
+        if scores[j] + extra[j] > scores[best] + extra[best]:
+            best = j
+    return best

@@ -1,0 +1,271 @@
+"""Node properties: from the columns of a word to rows of integers that are compared slot by slot.
+
+Source: Taub-Tabib, Goldberg and Globerson (NAACL 2015), Table 1, on UD columns.  Ours differs
+where UD does: ``pos`` is XPOS only where a treebank fills it usefully, ``morph_i`` is one property
+per FEATS attribute.
+
+A *field* is an atomic value of one word (form, lemma, pos, cpos, each FEATS attribute); a
+*property* is one field, or two fields together, at a word or beside it.  The id of a pair is
+computed from the ids of its two fields, so no table of pairs is kept: two pairs are equal just when
+both their fields are.
+
+Id 0 is "no value": missing, or never seen in training.  It equals nothing, itself included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.treebank import Sentence, parse_feats
+
+MISSING = 0
+BOUNDARY = 1
+"""Id of form, pos and cpos beyond the sentence, and of the sibling that a first modifier lacks."""
+ROOT = 2
+"""Id of form, pos and cpos of the artificial root."""
+FIRST_ID = 3
+
+FORM, LEMMA, POS, CPOS, FIRST_MORPH = 0, 1, 2, 3, 4
+"""Columns of the field arrays; FEATS attributes follow from FIRST_MORPH on."""
+
+MAX_XPOS = 1000
+MIN_XPOS_FILLED = 0.99
+
+Int32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One or two fields, each of the word itself (0), its left (-1) or right (+1) neighbour."""
+
+    name: str
+    first: int
+    first_offset: int = 0
+    second: int = -1
+    second_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSentence:
+    """A sentence as integers.
+
+    nodes: int32[n + 2, P], property ids; row 0 the root, rows 1..n the words, row n + 1 the
+        boundary node that stands for an absent sibling.
+    fields: int32[n + 2, F], field ids of the same rows (columns FORM, LEMMA, POS, CPOS, FEATS).
+    """
+
+    nodes: Int32
+    fields: Int32
+
+    def __len__(self) -> int:
+        return len(self.fields) - 2
+
+
+@dataclass(slots=True)
+class Schema:
+    """Which properties a node has, and the ids of their values.  Frozen once fitted.
+
+    pos_column: "XPOS" or "UPOS", the column behind the property pos.
+    use_cpos: whether UPOS is a property of its own (it is not where it always equals pos).
+    use_lemma: whether LEMMA is an extra unigram.
+    morph: the FEATS attributes, sorted.
+    values: for each field, its values and their ids (from FIRST_ID on).
+    labels: DEPREL values and their ids (from FIRST_ID on).
+    """
+
+    pos_column: str
+    use_cpos: bool
+    use_lemma: bool
+    morph: tuple[str, ...]
+    values: tuple[dict[str, int], ...]
+    labels: dict[str, int]
+    properties: tuple[Property, ...] = field(init=False)
+    _feats_rows: dict[str, Int32] = field(init=False, repr=False, default_factory=dict)
+    _columns: tuple[Any, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.properties = tuple(_declare(self.morph, self.use_cpos, self.use_lemma))
+        n_fields = FIRST_MORPH + len(self.morph)
+        first = np.array([p.first + (p.first_offset + 1) * n_fields for p in self.properties])
+        pairs = np.array([i for i, p in enumerate(self.properties) if p.second >= 0], dtype=int)
+        second = np.array(
+            [
+                p.second + (p.second_offset + 1) * n_fields
+                for p in self.properties
+                if p.second >= 0
+            ],
+            dtype=int,
+        )
+        sizes = [len(table) + FIRST_ID for table in self.values]
+        factor = np.array([sizes[p.second] for p in self.properties if p.second >= 0], dtype=int)
+        for i, size in zip(pairs, factor, strict=True):
+            if sizes[self.properties[i].first] * int(size) >= 2**31:
+                raise ValueError(f"property {self.properties[i].name} has too many values")
+        self._columns = (first, pairs, second, factor)
+
+    @classmethod
+    def fit(
+        cls,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence] = (),
+        *,
+        labels: Iterable[str] = (),
+        use_lemma: bool = False,
+    ) -> Schema:
+        """Collect the values of a training treebank.
+
+        train: whose values get ids.  dev: read only to decide whether XPOS is usable.
+        labels: further DEPREL values, e.g. those that occur in candidates only.
+        """
+        pos_column = choose_pos_column(train, dev)
+        attributes: dict[str, set[str]] = {}
+        columns: list[set[str]] = [set(), set(), set(), set()]
+        deprels = set(labels)
+        feats_seen: set[str] = set()
+        for sentence in train:
+            columns[FORM].update(sentence.forms)
+            columns[LEMMA].update(sentence.lemmas)
+            columns[POS].update(sentence.xpos if pos_column == "XPOS" else sentence.upos)
+            columns[CPOS].update(sentence.upos)
+            feats_seen.update(sentence.feats)
+            deprels.update(sentence.deprels)
+        for column in feats_seen:
+            for name, value in parse_feats(column).items():
+                attributes.setdefault(name, set()).add(value)
+        for known in columns:
+            known.discard("_")
+        morph = tuple(sorted(attributes))
+        tables = [*columns, *(attributes[name] for name in morph)]
+        same = pos_column == "UPOS" or all(s.xpos == s.upos for s in train)
+        return cls(
+            pos_column=pos_column,
+            use_cpos=not same,
+            use_lemma=use_lemma,
+            morph=morph,
+            values=tuple(_number(table) for table in tables),
+            labels=_number(deprels),
+        )
+
+    def encode(self, sentence: Sentence) -> EncodedSentence:
+        """The ids of a sentence's fields and properties."""
+        n = len(sentence)
+        n_fields = FIRST_MORPH + len(self.morph)
+        fields = np.zeros((n + 2, n_fields), dtype=np.int32)
+        pos = sentence.xpos if self.pos_column == "XPOS" else sentence.upos
+        columns = (sentence.forms, sentence.lemmas, pos, sentence.upos)
+        for j, (column, table) in enumerate(zip(columns, self.values, strict=False)):
+            get = table.get
+            fields[1 : n + 1, j] = [get(value, MISSING) for value in column]
+        for i, feats in enumerate(sentence.feats, start=1):
+            if feats != "_":
+                fields[i, FIRST_MORPH:] = self._morph_row(feats)
+        named = [FORM, POS, CPOS]
+        fields[0, named] = ROOT
+        fields[n + 1, named] = BOUNDARY
+        return EncodedSentence(nodes=self._nodes(fields), fields=fields)
+
+    def label_id(self, deprel: str) -> int:
+        """The id of a DEPREL, 0 where training never saw it."""
+        return self.labels.get(deprel, MISSING)
+
+    def _morph_row(self, feats: str) -> Int32:
+        row = self._feats_rows.get(feats)
+        if row is None:
+            given = parse_feats(feats)
+            row = np.array(
+                [
+                    self.values[FIRST_MORPH + i].get(given.get(name, ""), MISSING)
+                    for i, name in enumerate(self.morph)
+                ],
+                dtype=np.int32,
+            )
+            self._feats_rows[feats] = row
+        return row
+
+    def _nodes(self, fields: Int32) -> Int32:
+        n = len(fields) - 2
+        n_fields = fields.shape[1]
+        # The row of a word beside those of its neighbours; the root and the boundary node have no
+        # neighbours, and beyond the first and last word lies the boundary.
+        wide = np.zeros((n + 2, 3 * n_fields), dtype=np.int64)
+        wide[:, n_fields : 2 * n_fields] = fields
+        wide[2 : n + 1, :n_fields] = fields[1:n]
+        wide[1:n, 2 * n_fields :] = fields[2 : n + 1]
+        if n:
+            wide[1, :n_fields] = fields[n + 1]
+            wide[n, 2 * n_fields :] = fields[n + 1]
+        first, pairs, second, factor = self._columns
+        nodes = wide[:, first]
+        a, b = nodes[:, pairs], wide[:, second]
+        nodes[:, pairs] = np.where((a > 0) & (b > 0), a * factor + b, MISSING)
+        return np.ascontiguousarray(nodes, dtype=np.int32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and strings, for msgpack or JSON; ids are positions."""
+        return {
+            "pos_column": self.pos_column,
+            "use_cpos": self.use_cpos,
+            "use_lemma": self.use_lemma,
+            "morph": list(self.morph),
+            "values": [list(table) for table in self.values],
+            "labels": list(self.labels),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Schema:
+        """The inverse of `to_dict`."""
+        return cls(
+            pos_column=data["pos_column"],
+            use_cpos=data["use_cpos"],
+            use_lemma=data["use_lemma"],
+            morph=tuple(data["morph"]),
+            values=tuple(_in_order(table) for table in data["values"]),
+            labels=_in_order(data["labels"]),
+        )
+
+
+def choose_pos_column(train: Sequence[Sentence], dev: Sequence[Sentence] = ()) -> str:
+    """XPOS where it is filled and a tagset, else UPOS.
+
+    XPOS must be there on at least 99% of the words of train and of dev, with at most 1,000 values:
+    some treebanks keep whole analyses in it, gold syntax included, or fill it in train alone.
+    """
+    tags: set[str] = set()
+    for part in (train, dev):
+        words = sum(len(sentence) for sentence in part)
+        filled = sum(len(s) - s.xpos.count("_") for s in part)
+        if words and filled < MIN_XPOS_FILLED * words:
+            return "UPOS"
+    for sentence in train:
+        tags.update(sentence.xpos)
+    tags.discard("_")
+    return "XPOS" if 0 < len(tags) <= MAX_XPOS else "UPOS"
+
+
+def _declare(morph: Sequence[str], use_cpos: bool, use_lemma: bool) -> Iterable[Property]:
+    unigrams = [("form", FORM), ("pos", POS)] + ([("cpos", CPOS)] if use_cpos else [])
+    for name, column in unigrams:
+        for offset, mark in ((0, ""), (-1, "-1"), (1, "+1")):
+            yield Property(name + mark, column, offset)
+    if use_lemma:
+        yield Property("lemma", LEMMA)
+    for i, name in enumerate(morph):
+        yield Property(name, FIRST_MORPH + i)
+    yield Property("pos-1|pos", POS, -1, POS, 0)
+    yield Property("pos|pos+1", POS, 0, POS, 1)
+    yield Property("pos|form", POS, 0, FORM, 0)
+    for i, name in enumerate(morph):
+        yield Property(f"pos|{name}", POS, 0, FIRST_MORPH + i, 0)
+
+
+def _number(values: Iterable[str]) -> dict[str, int]:
+    return _in_order(sorted(values))
+
+
+def _in_order(values: Iterable[str]) -> dict[str, int]:
+    return {value: i for i, value in enumerate(values, start=FIRST_ID)}

@@ -1,0 +1,332 @@
+"""The support: the parts that the kernel compares with, and their weights.
+
+Source: the paper's section 4, "our implementation maintains its support as a set of parts rather
+than a set of instances".  While training, parts are appended to a log, so that a sentence seen
+before needs scoring against the entries since then only; afterwards equal parts are merged and
+zero weights dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.kernel import node_columns, slot_layout
+from tk_spacy.part_types import PartType, part_type
+from tk_spacy.scoring import add_part_scores, count_matches, length_bins
+
+Int32 = NDArray[np.int32]
+Float64 = NDArray[np.float64]
+
+
+class _Columns:
+    """A growing int32 table kept column by column: appending rows is cheap, and so are slices."""
+
+    def __init__(self, width: int) -> None:
+        self._table: Int32 = np.empty((width, 256), dtype=np.int32)
+        self.size = 0
+
+    def append(self, rows: Int32) -> None:
+        """Append rows, int32[r, width]."""
+        needed = self.size + len(rows)
+        if needed > self._table.shape[1]:
+            grown = np.empty((len(self._table), 2 * needed), dtype=np.int32)
+            grown[:, : self.size] = self._table[:, : self.size]
+            self._table = grown
+        self._table[:, self.size : needed] = rows.T
+        self.size = needed
+
+    def slice(self, start: int, stop: int | None = None) -> Int32:
+        """Columns start..stop of the table: int32[width, stop - start]."""
+        return self._table[:, start : self.size if stop is None else stop]
+
+
+def _support_columns(slots: Int32, kinds: Int32) -> Int32:
+    """Slot form with the binned length beside each distance: int32[p, w + edges]."""
+    columns = []
+    column = 0
+    for kind in kinds:
+        columns.append(slots[:, column])
+        column += 1
+        if kind:
+            distances = np.ascontiguousarray(slots[:, column])
+            columns += [distances, length_bins(distances)]
+            column += 1
+    return np.stack(columns, axis=1).astype(np.int32, copy=False)
+
+
+@dataclass(slots=True)
+class _TypeLog:
+    type: PartType
+    kinds: Int32
+    skips: Int32
+    parts: _Columns
+    weights: list[Float64]
+    """Weights, averaged weights and origins of each update's parts, in the order of updates."""
+    averaged: list[Float64]
+    origins: list[Int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the log: numbers of nodes, of parts of each type, and of updates before it."""
+
+    nodes: int
+    parts: tuple[int, ...]
+    updates: int
+
+
+class SupportLog:
+    """Support parts in the order in which training adds them.
+
+    types: names of the part types that the kernel compares.  n_properties: width of node rows.
+    skip: names of node slots that may be skipped.
+    """
+
+    def __init__(
+        self, types: tuple[str, ...], n_properties: int, *, skip: tuple[str, ...] = ()
+    ) -> None:
+        self.skip = skip
+        self._nodes = _Columns(n_properties)
+        self._logs = []
+        for name in types:
+            kind = part_type(name)
+            kinds = slot_layout(kind)
+            self._logs.append(
+                _TypeLog(
+                    type=kind,
+                    kinds=kinds,
+                    skips=np.array(kind.skips(skip), dtype=np.int32),
+                    parts=_Columns(int(len(kinds) + 2 * kinds.sum())),
+                    weights=[],
+                    averaged=[],
+                    origins=[],
+                )
+            )
+        self._updates = 0
+        self._weights = [np.empty(256) for _ in types]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of the part types."""
+        return tuple(log.type.name for log in self._logs)
+
+    def mark(self) -> Mark:
+        """Where the log ends now."""
+        return Mark(self._nodes.size, tuple(log.parts.size for log in self._logs), self._updates)
+
+    def append(
+        self,
+        nodes: Int32,
+        slots: tuple[Int32, ...],
+        signs: tuple[Int32, ...],
+        *,
+        weight: float,
+        averaged: float,
+        origin: tuple[int, int],
+    ) -> None:
+        """Add the exclusive parts of one update.
+
+        nodes: int32[n + 2, P], the sentence's node rows.  slots, signs: for each type the parts in
+        slot form, int32[p, w], and +1 or -1 for each.  weight, averaged: this update's tau, and its
+        share in the averaged weights.  origin: number of the training sentence and of the update.
+        """
+        used = [np.zeros(0, dtype=np.int32)]
+        for log, rows in zip(self._logs, slots, strict=True):
+            used.append(rows[:, node_columns(log.kinds)].ravel())
+        words, places = np.unique(np.concatenate(used), return_inverse=True)
+        first = self._nodes.size
+        self._nodes.append(nodes[words])
+        done = 0
+        for i, (log, rows, sign) in enumerate(zip(self._logs, slots, signs, strict=True)):
+            columns = node_columns(log.kinds)
+            local = rows.copy()
+            count = len(rows) * len(columns)
+            local[:, columns] = first + places[done : done + count].reshape(len(rows), -1)
+            done += count
+            start = log.parts.size
+            log.parts.append(_support_columns(local, log.kinds))
+            log.averaged.append(averaged * sign)
+            log.origins.append(np.tile(np.array(origin, dtype=np.int32), (len(rows), 1)))
+            if log.parts.size > len(self._weights[i]):
+                self._weights[i] = np.concatenate([self._weights[i], np.empty(log.parts.size)])
+            self._weights[i][start : log.parts.size] = weight * sign
+        self._updates += 1
+
+    def add_scores(
+        self,
+        nodes: Int32,
+        slots: tuple[Int32, ...],
+        out: tuple[Float64, ...],
+        *,
+        since: Mark,
+        n_threads: int | None = None,
+    ) -> None:
+        """Add to out, per type float64[p], the weighted kernel with the entries since a mark."""
+        if self._updates == since.updates:
+            return
+        counts = count_matches(nodes, self._nodes.slice(since.nodes), n_threads=n_threads)
+        for i, log in enumerate(self._logs):
+            start, stop = since.parts[i], log.parts.size
+            columns = log.parts.slice(start, stop).copy()
+            columns[_node_rows(log.kinds)] -= since.nodes
+            add_part_scores(
+                counts, slots[i], columns, self._weights[i][start:stop], log.kinds, log.skips,
+                out[i], n_threads=n_threads,
+            )  # fmt: skip
+
+    def freeze(self, *, tolerance: float = 0.0) -> Support:
+        """The set of distinct parts with their averaged weights."""
+        nodes = np.ascontiguousarray(self._nodes.slice(0).T)
+        table, node_ids = _distinct(nodes)
+        types = {}
+        for log in self._logs:
+            columns = np.ascontiguousarray(log.parts.slice(0).T)
+            for column in _node_rows(log.kinds):
+                columns[:, column] = node_ids[columns[:, column]]
+            averaged = np.concatenate([np.zeros(0), *log.averaged])
+            origins = np.concatenate([np.zeros((0, 2), dtype=np.int32), *log.origins])
+            types[log.type.name] = _merge(columns, averaged, origins, tolerance)
+        return Support(
+            nodes=table, types=types, skips={g.type.name: g.skips for g in self._logs}
+        ).compact()
+
+
+def _node_rows(kinds: Int32) -> NDArray[np.intp]:
+    # As node_columns, but in support columns an edge slot takes three places.
+    starts = np.concatenate(([0], np.cumsum(2 * kinds + 1)[:-1]))
+    return starts[kinds == 0]
+
+
+def _distinct(rows: Int32) -> tuple[Int32, NDArray[np.intp]]:
+    """Distinct rows in the order of their first occurrence, and which of them each row is."""
+    if not len(rows):
+        return rows, np.zeros(0, dtype=np.intp)
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
+    _, first, inverse = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rows[first[order]], rank[inverse]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SupportParts:
+    """The support parts of one type.
+
+    columns: int32[v, q], the parts column by column (edge slots: label, distance, binned length).
+    weights: float64[q], averaged.
+    origins: int32[u, 3], ascending by part: (part, training sentence, update); origin_weights:
+    float64[u], what each of them gave.
+    """
+
+    columns: Int32
+    weights: Float64
+    origins: Int32
+    origin_weights: Float64
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def _merge(columns: Int32, weights: Float64, origins: Int32, tolerance: float) -> SupportParts:
+    rows, ids = _distinct(columns)
+    total = np.zeros(len(rows))
+    np.add.at(total, ids, weights)
+    keep = np.abs(total) > tolerance
+    new = np.cumsum(keep) - 1
+    entries = np.flatnonzero(keep[ids])
+    entries = entries[np.argsort(ids[entries], kind="stable")]
+    named = np.column_stack([new[ids[entries]], origins[entries]]).astype(np.int32)
+    return SupportParts(
+        columns=np.ascontiguousarray(rows[keep].T),
+        weights=total[keep],
+        origins=named,
+        origin_weights=weights[entries],
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Support:
+    """A trained support set: node rows int32[P, s] by column in `columns()`, parts by type."""
+
+    nodes: Int32
+    types: Mapping[str, SupportParts]
+    skips: Mapping[str, Int32]
+
+    def __len__(self) -> int:
+        """The number of support parts of all types."""
+        return sum(len(parts) for parts in self.types.values())
+
+    def compact(self) -> Support:
+        """The same without node rows that no part names."""
+        used = np.zeros(len(self.nodes), dtype=bool)
+        for name, parts in self.types.items():
+            used[parts.columns[_node_rows(slot_layout(part_type(name)))].ravel()] = True
+        new = (np.cumsum(used) - 1).astype(np.int32)
+        types = {}
+        for name, parts in self.types.items():
+            columns = parts.columns.copy()
+            rows = _node_rows(slot_layout(part_type(name)))
+            columns[rows] = new[columns[rows]]
+            types[name] = SupportParts(columns, parts.weights, parts.origins, parts.origin_weights)
+        return Support(np.ascontiguousarray(self.nodes[used]), types, self.skips)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, for an .npz file."""
+        arrays: dict[str, NDArray[Any]] = {"nodes": self.nodes}
+        for name, parts in self.types.items():
+            arrays[f"{name}.columns"] = parts.columns
+            arrays[f"{name}.weights"] = parts.weights
+            arrays[f"{name}.origins"] = parts.origins
+            arrays[f"{name}.origin_weights"] = parts.origin_weights
+            arrays[f"{name}.skips"] = self.skips[name]
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], types: tuple[str, ...]) -> Support:
+        """The inverse of `to_arrays`.  Raises KeyError where an array is missing."""
+        return cls(
+            nodes=arrays["nodes"],
+            types={
+                name: SupportParts(
+                    columns=arrays[f"{name}.columns"],
+                    weights=arrays[f"{name}.weights"],
+                    origins=arrays[f"{name}.origins"],
+                    origin_weights=arrays[f"{name}.origin_weights"],
+                )
+                for name in types
+            },
+            skips={name: arrays[f"{name}.skips"] for name in types},
+        )
+
+
+class SupportScorer:
+    """Scores parts against a frozen support."""
+
+    def __init__(self, support: Support) -> None:
+        self._columns = np.ascontiguousarray(support.nodes.T)
+        self._types = [
+            (name, slot_layout(part_type(name)), support.skips[name], parts)
+            for name, parts in support.types.items()
+        ]
+
+    def add_scores(
+        self,
+        nodes: Int32,
+        slots: tuple[Int32, ...],
+        out: tuple[Float64, ...],
+        *,
+        n_threads: int | None = None,
+    ) -> None:
+        """Add to out, per type float64[p], the weighted kernel of each part (slot form)."""
+        counts = count_matches(nodes, self._columns, n_threads=n_threads)
+        for i, (_, kinds, skips, parts) in enumerate(self._types):
+            add_part_scores(
+                counts, slots[i], parts.columns, parts.weights, kinds, skips, out[i],
+                n_threads=n_threads,
+            )  # fmt: skip
