@@ -245,7 +245,7 @@ class Reader:
         if text == "_":
             if self.need_trees:
                 whose = f"word {word} ({columns[1][word - 1]})"
-                self._fail(line, f"{whose} has no HEAD; a file with trees is needed here")
+                self._fail(line, f"{whose} has no HEAD, but trees are needed here; annotate it")
             return -1
         try:
             head = parse_int_value(text)

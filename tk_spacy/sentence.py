@@ -144,9 +144,10 @@ class Sentence:
         """The same sentence under other comment lines (each starts with "#", no line end)."""
         new = _comments(comments)
         layout = self.layout
-        if len(layout.eols) > 1:  # mixed line ends: new comments take the first one
-            kept = layout.eols[len(self.comments) :]
-            layout = layout._replace(eols=layout.eols[:1] * len(new) + kept or layout.eols[:1])
+        if len(layout.eols) > 1:  # mixed: comments keep theirs by place, more take the first one
+            old, rest = layout.eols[: len(self.comments)], layout.eols[len(self.comments) :]
+            more = layout.eols[:1] * (len(new) - len(old))
+            layout = layout._replace(eols=old[: len(new)] + more + rest or layout.eols[:1])
         return replace(self, comments=new, sent_id=find_sent_id(new), layout=layout)
 
     def to_conllu(self) -> str:
@@ -188,8 +189,8 @@ def tree_fault(heads: Sequence[int], *, single_root: bool) -> tuple[int, str] | 
     roots = heads.count(0)
     if roots > 1 and single_root:
         words = [i for i, head in enumerate(heads, 1) if head == 0]
-        named = _and(words)
-        return words[1], f"words {named} all have HEAD 0; keep one root and attach the others to it"
+        cure = "keep one root and attach the others to it"
+        return words[1], f"words {_and(words)} have HEAD 0; {cure}"
     # Walk up from every word until a word seen before; seeing one of the same walk is a cycle.
     seen = [0] * (n + 1)
     seen[0] = -1
@@ -250,6 +251,8 @@ def find_sent_id(comments: Iterable[str]) -> str | None:
 
 
 def _and(words: Sequence[int]) -> str:
+    if len(words) > 5:
+        return f"{', '.join(map(str, words[:5]))} and {len(words) - 5} more"
     return f"{', '.join(map(str, words[:-1]))} and {words[-1]}"
 
 

@@ -1,0 +1,16 @@
+"""Fixtures that several test modules use."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The folder with the six real treebanks; tests that need it are skipped without it."""
+    default = Path(__file__).resolve().parents[2] / "shared"
+    folder = Path(os.environ.get("TK_SPACY_SHARED") or default)
+    if not (folder / "treebanks").is_dir():
+        pytest.skip(f"no treebanks in {folder} (set TK_SPACY_SHARED to the folder that has them)")
+    return folder
