@@ -1,42 +1,24 @@
 """Scores against hand counts, score.py and udeval; the bootstrap against a plain loop."""
 
 import importlib.util
-import random
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from samples import corrupted, random_trees, sentence
 
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import (
     METRICS,
     SentenceCounts,
-    bootstrap_counts,
     count_sentences,
     evaluate,
-    paired_bootstrap,
     scores_from_counts,
 )
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
-
-
-def sentence(text: str, sent_id: str | None = None, single_root: bool = True) -> Sentence:
-    """A sentence from "form/UPOS/HEAD/DEPREL ..."."""
-    forms, upos, heads, deprels = zip(*(word.split("/") for word in text.split()), strict=True)
-    return Sentence.from_columns(
-        forms=forms,
-        upos=upos,
-        heads=list(map(int, heads)),
-        deprels=deprels,
-        sent_id=sent_id,
-        single_root=single_root,
-    )
-
 
 GOLD = [
     sentence("The/DET/2/det owl/NOUN/3/nsubj:pass sleeps/VERB/0/root ./PUNCT/3/punct", "g1"),
@@ -48,57 +30,9 @@ SYSTEM = [
 ]
 
 
-def corrupted(gold: Sequence[Sentence], rate: float, seed: int) -> Iterator[Sentence]:
-    """Gold trees with words attached elsewhere, roots moved and labels changed; still trees."""
-    rng = random.Random(seed)
-    labels = sorted({deprel for s in gold for deprel in s.deprels if deprel != "root"})
-    for s in gold:
-        heads = [0, *s.heads.tolist()]
-        deprels = list(s.deprels)
-        for word in range(1, len(heads)):
-            if rng.random() < rate and heads[word]:
-                head = rng.choice([h for h in range(1, len(heads)) if not _above(heads, word, h)])
-                heads[word] = head
-            if rng.random() < rate and heads[word]:
-                deprels[word - 1] = rng.choice(labels)
-        if rng.random() < rate and len(s) > 1:
-            old, new = heads.index(0, 1), rng.randint(1, len(s))
-            if old != new:
-                heads[old], heads[new] = new, 0
-                deprels[old - 1], deprels[new - 1] = rng.choice(labels), "root"
-        yield s.with_tree(heads[1:], deprels)
-
-
-def _above(heads: Sequence[int], word: int, other: int) -> bool:
-    """Is word the other one or above it?"""
-    while other and other != word:
-        other = heads[other]
-    return other == word
-
-
 @pytest.fixture
 def made_up() -> list[Sentence]:
-    """Forty random trees with the labels that the metrics treat apart."""
-    rng = random.Random(5)
-    labels = ["nsubj", "nsubj:pass", "aux", "aux:pass", "punct", "det", "obl", "obl:agent", "conj"]
-    result = []
-    for number in range(40):
-        n = rng.randint(1, 9)
-        order = rng.sample(range(1, n + 1), n)
-        heads = [0] * (n + 1)
-        for above, word in pairwise(order):
-            heads[word] = rng.choice([above, order[0]])
-        deprels = [rng.choice(labels) if heads[word] else "root" for word in range(1, n + 1)]
-        result.append(
-            Sentence.from_columns(
-                forms=[f"w{word}" for word in range(n)],
-                upos=[rng.choice(["NOUN", "VERB", "PUNCT"]) for _ in range(n)],
-                heads=heads[1:],
-                deprels=deprels,
-                sent_id=f"m{number}",
-            )
-        )
-    return result
+    return random_trees()
 
 
 # --- scores
@@ -292,89 +226,3 @@ def test_evaluation_equals_both_on_real_treebanks(
     )
     assert 50 < ours.las < ours.las_universal < ours.uas < 95
     assert_equals_udeval(gold, system, uas=ours.uas, las=ours.las_universal, clas=ours.clas)
-
-
-# --- significance
-
-
-@pytest.mark.parametrize("metric", list(METRICS))
-def test_bootstrap_equals_plain_loop(made_up: list[Sentence], metric: str) -> None:
-    """The same drawn sentences, put together as lists and scored by ``evaluate``."""
-    a, b = list(corrupted(made_up, 0.4, 1)), list(corrupted(made_up, 0.3, 2))
-    result = paired_bootstrap(made_up, a, b, metric=metric, samples=50, seed=7)
-    drawn = np.random.default_rng(7).integers(0, 40, size=(50, 40))
-    differences = []
-    for row in drawn.tolist():
-        gold = [made_up[i] for i in row]
-        scores = [evaluate(gold, [system[i] for i in row]) for system in (a, b)]
-        differences.append(getattr(scores[1], metric) - getattr(scores[0], metric))
-    found = np.round(differences, 9)
-    worse, better = (1 + (found <= 0).sum()) / 51, (1 + (found >= 0).sum()) / 51
-    assert result.p_one_sided == pytest.approx(worse)
-    assert result.p_two_sided == pytest.approx(min(1, 2 * min(worse, better)))
-    assert [result.low, result.high] == pytest.approx(np.percentile(differences, [2.5, 97.5]))
-    assert result.score_a == pytest.approx(getattr(evaluate(made_up, a), metric))
-    assert result.score_b == pytest.approx(getattr(evaluate(made_up, b), metric))
-    assert result.difference == pytest.approx(result.score_b - result.score_a)
-
-
-def test_bootstrap_extremes(made_up: list[Sentence]) -> None:
-    bad = list(corrupted(made_up, 0.5, 1))
-    good = paired_bootstrap(made_up, bad, made_up, samples=999)
-    assert good.p_one_sided == 0.001
-    assert good.p_two_sided == 0.002
-    assert good.low > 0
-    worse = paired_bootstrap(made_up, made_up, bad, samples=999)
-    assert worse.p_one_sided == 1
-    assert worse.p_two_sided == 0.002
-    same = paired_bootstrap(made_up, bad, bad, samples=99)
-    assert (same.difference, same.p_one_sided, same.p_two_sided) == (0, 1, 1)
-
-
-def test_bootstrap_depends_on_the_seed_only(made_up: list[Sentence]) -> None:
-    a, b = list(corrupted(made_up, 0.3, 1)), list(corrupted(made_up, 0.3, 2))
-    results = [paired_bootstrap(made_up, a, b, samples=500, seed=seed) for seed in (1, 1, 2)]
-    assert results[0] == results[1]
-    assert results[0] != results[2]
-
-
-def test_bootstrap_pools_treebanks(made_up: list[Sentence]) -> None:
-    a, b = list(corrupted(made_up, 0.3, 1)), list(corrupted(made_up, 0.2, 2))
-    pairs = [
-        (count_sentences(made_up[part], a[part]), count_sentences(made_up[part], b[part]))
-        for part in (slice(10), slice(10, 40))
-    ]
-    pooled = bootstrap_counts(pairs, metric="las", samples=300)
-    assert pooled.sentences == 40
-    assert pooled.score_b == pytest.approx(evaluate(made_up, b).las)
-    # A treebank of one sentence has no spread: drawn within treebanks, it is drawn once each time.
-    single = bootstrap_counts([(pairs[0][0][:1], pairs[0][1][:1])] * 3, samples=20)
-    assert single.low == single.high == pytest.approx(single.difference)
-
-
-def test_bootstrap_p_values_are_calibrated() -> None:
-    """Two systems that are equally good by construction: p < 0.1 in about a tenth of the trials."""
-    rng = np.random.default_rng(0)
-    low = 0
-    for trial in range(200):
-        tables = []
-        for _ in range(2):
-            table = np.zeros((150, len(SentenceCounts._fields)), np.int64)
-            table[:, 0], table[:, 1] = 1, 10
-            table[:, 3] = rng.binomial(10, 0.8, size=150)
-            tables.append(table)
-        result = bootstrap_counts([(tables[0], tables[1])], samples=400, seed=trial)
-        low += result.p_two_sided < 0.1
-    assert 8 <= low <= 34
-
-
-def test_bootstrap_mistakes(made_up: list[Sentence]) -> None:
-    counts = count_sentences(made_up, made_up)
-    with pytest.raises(ValueError, match=r"metric must be one of uas, las, .*, got 'UAS'"):
-        bootstrap_counts([(counts, counts)], metric="UAS")
-    with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
-        bootstrap_counts([(counts, counts)], samples=0)
-    with pytest.raises(ValueError, match="at least one treebank"):
-        bootstrap_counts([])
-    with pytest.raises(ValueError, match=r"a \(40 sentences\) and b \(39\) must be of the same"):
-        bootstrap_counts([(counts, counts[1:])])
