@@ -26,6 +26,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "embedsignature": True,
+    "autotestdict": False,  # no __test__ in the modules: the tests live in tests/
 }
 
 # It needs the header, the runtime library, and a region that really counts its iterations, so it
@@ -127,6 +128,7 @@ class BuildExt(build_ext):
             extension.sources = sources[extension.name]
             extension.extra_compile_args = [optimise, *compile_flags]
             extension.extra_link_args = link_flags
+        self.parallel = self.parallel or True  # as many C compilers as there are CPUs
         super().build_extensions()
 
     def rebuild_if_changed(self, settings: str) -> None:

@@ -1,0 +1,67 @@
+"""What is installed is whole: version, typing marker, stubs, configs, entry points, licence."""
+
+from __future__ import annotations
+
+import os
+from importlib import machinery, metadata
+from pathlib import Path
+
+import pytest
+
+import tk_spacy
+
+PACKAGE = Path(tk_spacy.__file__).parent
+CHECKOUT = Path(__file__).parent.parent
+EXTENSIONS = sorted(
+    path for suffix in machinery.EXTENSION_SUFFIXES for path in PACKAGE.rglob(f"*{suffix}")
+)
+
+
+@pytest.mark.skipif(
+    "TK_SPACY_TEST_INSTALLED" not in os.environ, reason="TK_SPACY_TEST_INSTALLED is not set"
+)
+def test_packaging_tests_import_the_installed_package() -> None:
+    assert PACKAGE != CHECKOUT / "tk_spacy"
+    assert PACKAGE.parent.name == "site-packages"
+
+
+def test_packaging_version_is_the_metadata_version() -> None:
+    assert metadata.version("tk-spacy") == tk_spacy.__version__
+
+
+def test_packaging_metadata_names_licence_and_python() -> None:
+    about = metadata.metadata("tk-spacy")
+    assert about["License-Expression"] == "MIT"
+    assert about["Requires-Python"] == ">=3.11"
+
+
+def test_packaging_every_source_is_built() -> None:
+    sources = (CHECKOUT / "tk_spacy").rglob("*.pyx")
+    expected = {path.relative_to(CHECKOUT / "tk_spacy").with_suffix("") for path in sources}
+    built = {path.relative_to(PACKAGE).with_name(path.name.split(".")[0]) for path in EXTENSIONS}
+    assert expected <= built
+
+
+def test_packaging_is_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()
+    without = [
+        path.name
+        for path in EXTENSIONS
+        if not path.with_name(path.name.split(".")[0] + ".pyi").exists()
+    ]
+    assert without == []
+
+
+def test_packaging_configs_are_installed() -> None:
+    for path in (CHECKOUT / "tk_spacy").rglob("*.cfg"):
+        installed = PACKAGE / path.relative_to(CHECKOUT / "tk_spacy")
+        assert installed.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [("console_scripts", "tk-spacy"), ("spacy_readers", "tk_spacy.ConlluCorpus.v1")],
+)
+def test_packaging_entry_point_loads(group: str, name: str) -> None:
+    (point,) = metadata.entry_points(group=group, name=name)
+    assert callable(point.load())
