@@ -10,7 +10,7 @@
 from libc.stdint cimport int32_t, uint8_t
 
 
-cdef enum MoveType:
+cdef enum:
     SHIFT = 0
     REDUCE = 1
     LEFT = 2

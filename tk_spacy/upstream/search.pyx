@@ -21,9 +21,12 @@ import numpy as np
 from .arc_eager cimport (
     LEFT,
     N_MOVE_TYPES,
+    REDUCE,
     RIGHT,
+    SHIFT,
     State,
     apply_move,
+    buffer_length,
     buffer_word,
     context_words,
     is_final,
@@ -80,8 +83,8 @@ cdef class ArcEagerSearch:
     cdef int32_t max_words
     cdef float* sums
     cdef float* hidden
-    cdef float* action_scores
     cdef Scores* contexts
+    cdef float* action_scores  # [max_contexts, n_actions]
     cdef int32_t n_contexts, max_contexts
     cdef int32_t* table
     cdef int32_t table_size
@@ -139,7 +142,7 @@ cdef class ArcEagerSearch:
             raise ValueError(f"{self.n_hidden} scores for {self.n_actions} actions")
         self.sums = <float*>malloc(self.n_hidden * self.n_pieces * sizeof(float))
         self.hidden = <float*>malloc(self.n_hidden * sizeof(float))
-        self.action_scores = <float*>malloc(self.n_actions * sizeof(float))
+        self.action_scores = <float*>malloc(self.max_contexts * self.n_actions * sizeof(float))
         if not (self.sums and self.hidden and self.action_scores):
             raise MemoryError
 
@@ -187,6 +190,40 @@ cdef class ArcEagerSearch:
         if self.failed:
             raise MemoryError(f"discrepancy search of a sentence of {n_words} words")
         return heads[:found], labels[:found], seconds[:found], margins[:found], logps[:found], runs
+
+    def score_trees(self, const float[:, ::1] cached, *, int first, const int32_t[:, ::1] heads,
+                    const int32_t[:, ::1] actions):
+        """Log-probabilities float64[m] that the model gives to projective trees.
+
+        cached, first: as in `search`.  heads: int32[m, n], 0-based, -1 for the root; actions:
+        int32[m, n], the LEFT or RIGHT action that makes each word's arc, ignored for the root.
+        The derivation is that of the static oracle; where it may either reduce or shift, the
+        likelier is taken.  -infinity where a tree is not projective or has another action's type.
+        """
+        cdef int n_words = heads.shape[1]
+        cdef int row
+        if cached.shape[1] != self.row_size:
+            raise ValueError(f"cached must have {self.row_size} columns, got {cached.shape[1]}")
+        if n_words < 1 or first < 0 or first + n_words + 1 > cached.shape[0]:
+            raise ValueError(
+                f"words {first} to {first + n_words} are not in a batch of {cached.shape[0] - 1}"
+            )
+        if actions.shape[0] != heads.shape[0] or actions.shape[1] != n_words:
+            raise ValueError("heads and actions must have one shape")
+        low, high = np.min(actions, initial=0), np.max(actions, initial=0)
+        if low < -1 or high >= self.n_actions:
+            raise ValueError(f"actions must be -1 to {self.n_actions - 1}, got {low} to {high}")
+        logps = np.empty(heads.shape[0])
+        cdef double[::1] logps_view = logps
+        self._prepare(n_words, 0)
+        self.cached = &cached[0, 0]
+        with nogil:
+            for row in range(heads.shape[0]):
+                logps_view[row] = self._score_tree(first, &heads[row, 0], &actions[row, 0])
+        self.cached = NULL
+        if self.failed:
+            raise MemoryError(f"scores of a sentence of {n_words} words")
+        return logps
 
     cdef int _prepare(self, int n_words, int max_runs) except -1:
         cdef int32_t* memory
@@ -308,6 +345,48 @@ cdef class ArcEagerSearch:
         self.failed = True
         return self.max_steps
 
+    cdef double _score_tree(self, int first, const int32_t* heads,
+                            const int32_t* actions) noexcept nogil:
+        cdef State* state = &self.state
+        cdef const Scores* scores
+        cdef const float* row_scores
+        cdef double logp = 0.0
+        cdef int step, valid, move, wanted
+        cdef int32_t s0, b0, row, action
+        reset(state)
+        for step in range(self.max_steps):
+            if is_final(state):
+                return logp
+            row = self._context(first)
+            if row < 0:
+                self.failed = True
+                return -INFINITY
+            scores = self.contexts + row
+            row_scores = self.action_scores + <int64_t>row * self.n_actions
+            valid = valid_moves(state)
+            s0 = stack_word(state, 0)
+            b0 = buffer_word(state, 0)
+            action = -1
+            if s0 >= 0 and b0 >= 0 and heads[s0] == b0 and state.heads[s0] < 0:
+                wanted = LEFT
+                action = actions[s0]
+            elif s0 >= 0 and b0 >= 0 and heads[b0] == s0:
+                wanted = RIGHT
+                action = actions[b0]
+            elif b0 < 0:
+                wanted = REDUCE
+            elif s0 < 0:
+                wanted = SHIFT
+            else:
+                wanted = reduce_or_shift(state, heads, scores)
+            if wanted == REDUCE or wanted == SHIFT:
+                action = scores.best[wanted]
+            if action < 0 or not valid >> wanted & 1 or self.move_types[action] != wanted:
+                return -INFINITY
+            logp += row_scores[action] - log_sum(scores, valid)
+            apply_move(state, wanted, action)
+        return -INFINITY
+
     cdef void _note_discrepancies(self, int run, int after, int n_steps, double logp,
                                   double max_margin) noexcept nogil:
         # Needs the validity of each step again, which is cheaper to replay than to store.
@@ -358,6 +437,7 @@ cdef class ArcEagerSearch:
         cdef int feature
         cdef int32_t slot, row
         cdef Scores* grown
+        cdef float* grown_scores
         memset(words, -1, sizeof(words))
         context_words(&self.state, words, self.n_features)
         for feature in range(self.n_features):
@@ -374,9 +454,15 @@ cdef class ArcEagerSearch:
             if not grown:
                 return -1
             self.contexts = grown
+            grown_scores = <float*>realloc(
+                self.action_scores, 2 * self.max_contexts * self.n_actions * sizeof(float)
+            )
+            if not grown_scores:
+                return -1
+            self.action_scores = grown_scores
             self.max_contexts *= 2
         memcpy(self.contexts[row].words, words, sizeof(words))
-        self._score(first, self.contexts + row)
+        self._score(first, self.contexts + row, self.action_scores + <int64_t>row * self.n_actions)
         self.table[slot] = row
         self.n_contexts += 1
         if 2 * self.n_contexts > self.table_size and not self._grow_table():
@@ -404,17 +490,15 @@ cdef class ArcEagerSearch:
             table[slot] = row
         return True
 
-    cdef void _score(self, int first, Scores* out) noexcept nogil:
+    cdef void _score(self, int first, Scores* out, float* scores) noexcept nogil:
         # The model's upper part for one context, in spaCy's order of additions.
         cdef int size = self.n_hidden * self.n_pieces
         cdef int feature, i, j, move
         cdef const float* row
         cdef float* sums = self.sums
         cdef float* hidden = self.hidden
-        cdef float* scores = self.action_scores
         cdef const float* weights
         cdef float value
-        cdef float highest[4]
         memset(sums, 0, size * sizeof(float))
         for feature in range(self.n_features):
             row = self.cached + feature * size
@@ -506,6 +590,30 @@ cdef class ArcEagerSearch:
             hole = below
         self.heap[hole] = last
         return top
+
+
+cdef inline int reduce_or_shift(const State* s, const int32_t* heads,
+                                const Scores* scores) noexcept nogil:
+    # REDUCE needs that the top of the stack is done, SHIFT that nothing below it waits for the
+    # first word of the buffer.
+    cdef int32_t s0 = stack_word(s, 0)
+    cdef int32_t b0 = buffer_word(s, 0)
+    cdef int32_t i, word
+    cdef bint done = s.heads[s0] >= 0
+    if done:
+        for word in range(b0, s.n):
+            if heads[word] == s0:
+                done = False
+                break
+    if not done:
+        return SHIFT
+    for i in range(1, s.depth):
+        word = stack_word(s, i)
+        if heads[b0] == word or (heads[word] == b0 and s.heads[word] < 0):
+            return REDUCE
+    if buffer_length(s) < 2 or scores.best_score[REDUCE] >= scores.best_score[SHIFT]:
+        return REDUCE
+    return SHIFT
 
 
 cdef inline bint before(const Discrepancy* a, const Discrepancy* b) noexcept nogil:
