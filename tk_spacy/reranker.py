@@ -1,0 +1,240 @@
+"""The trained model: scores candidates, chooses one, goes to disk and to bytes.
+
+Source: Taub-Tabib et al. 2015, equation 2 (score), section 4 (prediction) and section 5 (final
+system).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import srsly
+from numpy.typing import NDArray
+
+import tk_spacy
+from tk_spacy.candidates import CandidateList
+from tk_spacy.combination import Combination
+from tk_spacy.encoding import EncodedList, ListEncoder
+from tk_spacy.errors import UserError
+from tk_spacy.features import add_scores
+from tk_spacy.files import replace_directory
+from tk_spacy.passive_aggressive import add_candidate_scores
+from tk_spacy.properties import Schema
+from tk_spacy.settings import Settings
+from tk_spacy.support import Support, SupportScorer
+from tk_spacy.treebank import Sentence
+
+Float64 = NDArray[np.float64]
+
+FORMAT_VERSION = 1
+
+META, SCHEMA, SUPPORT, WEIGHTS = "meta.json", "schema.msgpack", "support.npz", "weights.npz"
+
+
+class ModelError(UserError):
+    """A model that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Reranker:
+    """A trained reranker.
+
+    schema: properties and values.  settings: as trained.  support: the kernel's support parts.
+    weights: float64[2 ** bits] of the manual features, None without them; kept to float32 precision,
+        in which they are stored.
+    combination: with the upstream's scores; None for the reranker's score alone.
+    about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
+    """
+
+    schema: Schema
+    settings: Settings
+    support: Support
+    weights: Float64 | None
+    combination: Combination | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    _encoder: ListEncoder = field(init=False, repr=False)
+    _scorer: SupportScorer = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        encoder = ListEncoder(
+            self.schema,
+            kernel_parts=self.settings.kernel_parts,
+            manual_parts=self.settings.manual_parts,
+        )
+        object.__setattr__(self, "_encoder", encoder)
+        object.__setattr__(self, "_scorer", SupportScorer(self.support))
+        if self.weights is not None:
+            object.__setattr__(
+                self, "weights", self.weights.astype(np.float32).astype(np.float64)
+            )
+
+    def scores(
+        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
+    ) -> Float64:
+        """The reranker's own score of every candidate: float64[k]."""
+        return self.encoded_scores(
+            self._encoder.encode(sentence, candidates), n_threads=n_threads
+        )
+
+    def encoded_scores(self, encoded: EncodedList, *, n_threads: int | None = None) -> Float64:
+        """As `scores`, for a list that is encoded already."""
+        out = np.zeros(encoded.n_candidates)
+        if encoded.kernel and len(self.support):
+            slots = tuple(parts.slots for parts in encoded.kernel)
+            part_scores = tuple(np.zeros(len(rows)) for rows in slots)
+            self._scorer.add_scores(
+                encoded.sentence.nodes, slots, part_scores, n_threads=n_threads
+            )
+            for parts, values in zip(encoded.kernel, part_scores, strict=True):
+                add_candidate_scores(values, parts.starts, parts.members, out)
+        if self.weights is not None:
+            for name, parts in zip(self.settings.manual_parts, encoded.manual, strict=True):
+                values = np.zeros(len(parts.rows))
+                add_scores(
+                    encoded.sentence.fields, parts.rows, name, self.weights, values,
+                    n_threads=n_threads,
+                )  # fmt: skip
+                add_candidate_scores(values, parts.starts, parts.members, out)
+        return out
+
+    def final_scores(
+        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
+    ) -> Float64:
+        """The final system's score of every candidate: float64[k]."""
+        scores = self.scores(sentence, candidates, n_threads=n_threads)
+        if self.combination is None:
+            return scores
+        return self.combination.final(candidates, scores)
+
+    def choose(
+        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
+    ) -> int:
+        """Row of the best candidate; of equally good ones the first."""
+        if len(candidates) == 1:
+            return 0
+        return int(self.final_scores(sentence, candidates, n_threads=n_threads).argmax())
+
+    def rerank(
+        self,
+        pairs: Iterable[tuple[Sentence, CandidateList]],
+        *,
+        n_threads: int | None = None,
+    ) -> Iterator[int]:
+        """Row of the best candidate of each sentence, as `choose`."""
+        for sentence, candidates in pairs:
+            yield self.choose(sentence, candidates, n_threads=n_threads)
+
+    # Storage
+
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
+        meta = {
+            "format": "tk-spacy reranker",
+            "format_version": FORMAT_VERSION,
+            "library_version": tk_spacy.__version__,
+            "settings": self.settings.to_dict(),
+            "combination": self.combination.to_dict() if self.combination else None,
+            "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
+            **self.about,
+        }
+        files = {
+            META: (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode(),
+            SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
+            SUPPORT: _to_npz(self.support.to_arrays()),
+        }
+        if self.weights is not None:
+            ids = np.flatnonzero(self.weights)
+            files[WEIGHTS] = _to_npz(
+                {"ids": ids.astype(np.uint32), "values": self.weights[ids].astype(np.float32)}
+            )
+        return files
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Reranker:
+        """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
+        try:
+            meta = json.loads(files[META])
+            if meta.get("format") != "tk-spacy reranker":
+                raise ModelError(f"{where}: {META} is not that of a tk-spacy reranker")
+            if meta["format_version"] != FORMAT_VERSION:
+                raise ModelError(
+                    f"{where}: format version {meta['format_version']}, this tk-spacy reads "
+                    f"{FORMAT_VERSION}; train the model again or install the version that wrote it "
+                    f"({meta.get('library_version')})"
+                )
+            settings = Settings.from_dict(meta["settings"])
+            combination = meta["combination"]
+            weights = None
+            if settings.manual_parts:
+                arrays = _from_npz(files[WEIGHTS])
+                weights = np.zeros(1 << settings.bits)
+                weights[arrays["ids"]] = arrays["values"]
+            known = {
+                "format", "format_version", "library_version", "settings", "combination",
+                "support_parts",
+            }  # fmt: skip
+            return cls(
+                schema=Schema.from_dict(srsly.msgpack_loads(files[SCHEMA])),
+                settings=settings,
+                support=Support.from_arrays(_from_npz(files[SUPPORT]), settings.kernel_parts),
+                weights=weights,
+                combination=Combination.from_dict(combination) if combination else None,
+                about={name: value for name, value in meta.items() if name not in known},
+            )
+        except UserError:
+            raise
+        except Exception as error:
+            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
+            raise ModelError(
+                f"{where}: damaged or incomplete ({type(error).__name__}: {error}); train it again"
+            ) from error
+
+    def to_disk(self, path: str | Path) -> None:
+        """Write the model as a directory; an older one there is replaced in one step."""
+        with replace_directory(Path(path)) as directory:
+            for name, content in self.to_files().items():
+                (directory / name).write_bytes(content)
+
+    @classmethod
+    def from_disk(cls, path: str | Path) -> Reranker:
+        """Read a model directory.  Raises ModelError where it is none."""
+        path = Path(path)
+        if not (path / META).is_file():
+            raise ModelError(f"{path}: no tk-spacy reranker here ({META} is missing)")
+        names = (META, SCHEMA, SUPPORT, WEIGHTS)
+        files = {n: (path / n).read_bytes() for n in names if (path / n).is_file()}
+        return cls.from_files(files, where=str(path))
+
+    def to_bytes(self) -> bytes:
+        """The model as one byte string."""
+        packed: bytes = srsly.msgpack_dumps(self.to_files())
+        return packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Reranker:
+        """The inverse of `to_bytes`.  Raises ModelError where it is none."""
+        try:
+            files = srsly.msgpack_loads(data)
+        except Exception as error:
+            raise ModelError(f"these bytes are no tk-spacy reranker: {error}") from error
+        return cls.from_files(files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+
+def _to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _from_npz(data: bytes) -> dict[str, NDArray[Any]]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -1,0 +1,85 @@
+"""The settings of a reranker: what a user chooses, checked once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from tk_spacy.errors import UserError
+from tk_spacy.features import FEATURE_TYPES
+from tk_spacy.part_types import PART_TYPES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of one reranker.
+
+    kernel_parts: part types that the kernel compares; empty for no kernel (base reranker).
+    manual_parts: part types with manual features; empty for the kernel alone.
+    iterations: passes over the training lists.
+    C: aggressiveness of an update, positive, possibly infinite.
+    loss: "labelled" counts wrong heads and wrong labels, "heads" wrong heads only (the paper).
+    competitor: "best" is the candidate with the highest score (the paper), "violator" the one
+        whose score plus loss is highest.
+    skip: node slots that may be left out of a combination ("h", "m", ..., "node" for all).
+    kernel_scale: factor on the kernel beside the manual features.
+    bits: the manual features are hashed to that many bits.
+    use_lemma: LEMMA as an extra property.
+    shuffle_seed: shuffles the sentences anew in each iteration; None keeps their order.
+    add_gold: adds the gold tree to training lists that lack it.
+    """
+
+    kernel_parts: tuple[str, ...] = ("arc",)
+    manual_parts: tuple[str, ...] = FEATURE_TYPES
+    iterations: int = 10
+    C: float = math.inf
+    loss: Literal["labelled", "heads"] = "labelled"
+    competitor: Literal["best", "violator"] = "best"
+    skip: tuple[str, ...] = ()
+    kernel_scale: float = 1.0
+    bits: int = 22
+    use_lemma: bool = False
+    shuffle_seed: int | None = None
+    add_gold: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("kernel_parts", "manual_parts", "skip"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        known = list(PART_TYPES)
+        for name in (*self.kernel_parts, *self.manual_parts):
+            if name not in PART_TYPES:
+                raise UserError(f"unknown part type {name!r}; choose from {', '.join(known)}")
+        if not self.kernel_parts and not self.manual_parts:
+            raise UserError("neither kernel nor manual features: choose at least one part type")
+        slots = {s.name for t in PART_TYPES.values() for s in t.slots if s.kind == "node"}
+        for name in self.skip:
+            if name not in slots | {"node"}:
+                raise UserError(f"unknown slot {name!r}; choose from {', '.join(sorted(slots))}, node")
+        if self.iterations < 1:
+            raise UserError(f"iterations is {self.iterations}; it must be at least 1")
+        if not self.C > 0:
+            raise UserError(f"C is {self.C}; it must be positive (or infinite)")
+        if not 0 < self.kernel_scale < math.inf:
+            raise UserError(f"kernel scale is {self.kernel_scale}; it must be positive")
+        if not 8 <= self.bits <= 30:
+            raise UserError(f"bits is {self.bits}; it must be from 8 to 30")
+        if self.loss not in ("labelled", "heads"):
+            raise UserError(f"loss is {self.loss!r}; choose labelled or heads")
+        if self.competitor not in ("best", "violator"):
+            raise UserError(f"competitor is {self.competitor!r}; choose best or violator")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values (C as null where it is infinite)."""
+        data = asdict(self)
+        data["C"] = None if math.isinf(self.C) else self.C
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Settings:
+        """The inverse of `to_dict`.  Raises UserError for unknown names."""
+        unknown = set(data) - {f.name for f in fields(cls)}
+        if unknown:
+            raise UserError(f"unknown settings: {', '.join(sorted(unknown))}")
+        return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})

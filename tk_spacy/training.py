@@ -1,0 +1,224 @@
+"""Training a reranker from candidate lists: epochs of Algorithm 1, then the combination.
+
+Source: Taub-Tabib et al. 2015, section 3 and footnote 8: the combination is tuned on a tenth of the
+reranker's own training lists, by a reranker trained on the rest; then all of them train the final
+one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.candidates import CandidateList
+from tk_spacy.combination import Combination, TuningList, tune
+from tk_spacy.encoding import EncodedList, ListEncoder
+from tk_spacy.errors import UserError
+from tk_spacy.passive_aggressive import Learner
+from tk_spacy.properties import Schema
+from tk_spacy.reranker import Reranker
+from tk_spacy.settings import Settings
+from tk_spacy.support import Mark
+from tk_spacy.treebank import Sentence
+
+Float64 = NDArray[np.float64]
+
+TUNING_SHARE = 0.1
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage's name, the steps done and their number."""
+
+
+@dataclass(slots=True, eq=False)
+class TrainingList:
+    """One training list and what Algorithm 1 remembers of it between visits.
+
+    loss: float64[k], of each candidate against the oracle candidate.  oracle: y_1.
+    kernel_scores: for each kernel part type float64[p], f-hat as of `mark`.
+    """
+
+    index: int
+    encoded: EncodedList
+    loss: Float64
+    oracle: int
+    mark: Mark
+    kernel_scores: tuple[Float64, ...] = field(default=())
+
+    def reset(self) -> None:
+        """Forget all scores, for a new training."""
+        self.mark = Mark(0, (0,) * len(self.encoded.kernel), 0)
+        self.kernel_scores = tuple(np.zeros(len(parts.rows)) for parts in self.encoded.kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStats:
+    """What a training took and gave.
+
+    seconds: of wall time, without reading and encoding the lists.  updates: of Algorithm 1.
+    """
+
+    sentences: int
+    mean_length: float
+    support_parts: int
+    updates: int
+    seconds: float
+
+
+def prepare_lists(
+    schema: Schema,
+    sentences: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    settings: Settings,
+) -> list[TrainingList]:
+    """Encode gold sentences and their candidate lists, aligned, for training.
+
+    Lists of a single tree teach nothing and are left out.
+    """
+    if len(sentences) != len(lists):
+        raise ValueError(f"{len(sentences)} sentences but {len(lists)} candidate lists")
+    encoder = ListEncoder(
+        schema, kernel_parts=settings.kernel_parts, manual_parts=settings.manual_parts
+    )
+    prepared = []
+    for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
+        trees = _with_gold(sentence, candidates) if settings.add_gold else candidates
+        if len(trees) < 2:
+            continue
+        oracle = trees.oracle(sentence)
+        wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)
+        if settings.loss == "labelled":
+            wrong += (trees.labels != trees.labels[oracle]).sum(axis=1)
+        item = TrainingList(
+            index=i,
+            encoded=encoder.encode(sentence, trees),
+            loss=wrong,
+            oracle=oracle,
+            mark=Mark(0, (), 0),
+        )
+        prepared.append(item)
+    if not prepared:
+        raise UserError("no candidate list has more than one tree: there is nothing to choose from")
+    return prepared
+
+
+def _with_gold(gold: Sentence, candidates: CandidateList) -> CandidateList:
+    """The list with the gold tree, unscored, where it was not in it (Qian and Liu 2015 do so)."""
+    labels = candidates.inventory.encode(gold.deprels)
+    unscored = np.full((1, candidates.scores.shape[1]), np.nan)
+    return CandidateList.from_arrays(
+        np.concatenate([candidates.heads, gold.heads[None]]),
+        np.concatenate([candidates.labels, labels[None]]),
+        np.concatenate([candidates.scores, unscored]),
+        inventory=candidates.inventory,
+        sources=candidates.sources,
+        base=candidates.base,
+    )
+
+
+def _visits(n: int, settings: Settings) -> Iterator[NDArray[np.intp]]:
+    generator = (
+        None if settings.shuffle_seed is None else np.random.default_rng(settings.shuffle_seed)
+    )
+    for _ in range(settings.iterations):
+        yield np.arange(n) if generator is None else generator.permutation(n)
+
+
+def learn(
+    schema: Schema,
+    items: Sequence[TrainingList],
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Reranker, TrainingStats]:
+    """Run Algorithm 1 over the lists; the reranker has no combination yet.
+
+    progress: called with the steps done and their number.
+    """
+    started = time.perf_counter()
+    total = len(items) * settings.iterations
+    learner = Learner(
+        kernel_parts=settings.kernel_parts,
+        manual_parts=settings.manual_parts,
+        n_properties=len(schema.properties),
+        total_steps=total,
+        bits=settings.bits,
+        C=settings.C,
+        skip=settings.skip,
+        kernel_scale=settings.kernel_scale,
+        add_loss=settings.competitor == "violator",
+    )
+    for item in items:
+        item.reset()
+    for order in _visits(len(items), settings):
+        for i in order:
+            learner.step(items[i], n_threads=n_threads)
+        if progress is not None:
+            progress(learner.steps, total)
+    support = learner.support.freeze()
+    reranker = Reranker(
+        schema=schema,
+        settings=settings,
+        support=support,
+        weights=learner.averaged_weights() if settings.manual_parts else None,
+    )
+    stats = TrainingStats(
+        sentences=len(items),
+        mean_length=float(np.mean([len(item.encoded.sentence) for item in items])),
+        support_parts=len(support),
+        updates=learner.updates,
+        seconds=time.perf_counter() - started,
+    )
+    return reranker, stats
+
+
+def split_for_tuning(n: int, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """A seeded tenth of the indices 0..n-1 for tuning, and the rest, both ascending."""
+    order = np.random.default_rng(seed).permutation(n)
+    held = max(1, round(TUNING_SHARE * n))
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+def train_reranker(
+    sentences: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    settings: Settings,
+    *,
+    schema: Schema,
+    seed: int = 0,
+    paper_grid: bool = False,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Reranker, TrainingStats]:
+    """Train a reranker and its combination with the upstream's scores from gold sentences and lists.
+
+    sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
+    schema: fitted on the training treebank.  seed: of the split for tuning.
+    """
+    if len(lists) < 2:
+        raise UserError("training needs at least two candidate lists")
+    report = progress or (lambda stage, done, total: None)
+    items = prepare_lists(schema, sentences, lists, settings)
+    rest, held = split_for_tuning(len(lists), seed=seed)
+    kept = set(rest.tolist())
+    part = [item for item in items if item.index in kept]
+    combination = Combination.reranker_only(lists[0].sources)
+    if part:
+        scout, _ = learn(
+            schema, part, settings, n_threads=n_threads,
+            progress=lambda done, total: report("tuning", done, total),
+        )  # fmt: skip
+        tuning = [
+            TuningList.make(sentences[i], lists[i], scout.scores(sentences[i], lists[i]))
+            for i in held
+        ]
+        combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
+    reranker, stats = learn(
+        schema, items, settings, n_threads=n_threads,
+        progress=lambda done, total: report("training", done, total),
+    )  # fmt: skip
+    return replace(reranker, combination=combination), stats
