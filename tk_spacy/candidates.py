@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import UserError
-from .treebank import Sentence, check_tree
+from tk_spacy.errors import UserError
+from tk_spacy.treebank import Sentence, check_tree
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]

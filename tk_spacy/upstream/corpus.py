@@ -18,14 +18,14 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..errors import UserError
-from ..treebank import Sentence, read_conllu
+from tk_spacy.errors import UserError
+from tk_spacy.treebank import Sentence, read_conllu
+from tk_spacy.upstream.projectivity import DECORATION
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.vocab import Vocab
 
-DECORATION = "||"
 SPACY_ROOT = "ROOT"
 UD_ROOT = "root"
 

@@ -9,7 +9,7 @@ arc was moved; the two must agree to the last detail, or a list would not hold t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 DECORATION = "||"
 
@@ -18,7 +18,7 @@ def deprojectivize(
     heads: list[int],
     labels: list[str],
     *,
-    is_space: Callable[[int], bool] | Sequence[bool] | None = None,
+    is_space: Sequence[bool] | None = None,
 ) -> None:
     """Move the decorated arcs of a projective tree, in place, and cut their labels' decoration.
 
@@ -30,7 +30,7 @@ def deprojectivize(
     if not decorated:
         return
     left, right = _spans(heads)
-    blank = [False] * len(heads) if is_space is None else list(map(bool, _as_list(is_space, heads)))
+    blank = [False] * len(heads) if is_space is None else is_space
     for word in decorated:
         label, _, head_label = labels[word].partition(DECORATION)
         start = heads[word] if heads[word] >= 0 else word
@@ -46,7 +46,7 @@ def _find_head(
     labels: list[str],
     left: list[int],
     right: list[int],
-    blank: list[bool],
+    blank: Sequence[bool],
 ) -> int:
     level = [start]
     while level:
@@ -74,8 +74,3 @@ def _spans(heads: list[int]) -> tuple[list[int], list[int]]:
             ancestor = heads[ancestor]
     return left, right
 
-
-def _as_list(
-    is_space: Callable[[int], bool] | Sequence[bool], heads: list[int]
-) -> Sequence[bool]:
-    return [is_space(i) for i in range(len(heads))] if callable(is_space) else is_space

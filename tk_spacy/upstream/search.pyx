@@ -18,7 +18,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
-from .arc_eager cimport (
+from tk_spacy.upstream.arc_eager cimport (
     LEFT,
     N_MOVE_TYPES,
     REDUCE,
@@ -192,7 +192,7 @@ cdef class ArcEagerSearch:
         return heads[:found], labels[:found], seconds[:found], margins[:found], logps[:found], runs
 
     def score_trees(self, const float[:, ::1] cached, *, int first, const int32_t[:, ::1] heads,
-                    const int32_t[:, ::1] actions):
+                    const int32_t[:, ::1] actions, bint total=True):
         """Log-probabilities float64[m] that the model gives to projective trees.
 
         cached, first: as in `search`.  heads: int32[m, n], 0-based, -1 for the root; actions:
@@ -219,7 +219,8 @@ cdef class ArcEagerSearch:
         self.cached = &cached[0, 0]
         with nogil:
             for row in range(heads.shape[0]):
-                logps_view[row] = self._score_tree(first, &heads[row, 0], &actions[row, 0])
+                logps_view[row] = self._score_tree(first, &heads[row, 0], &actions[row, 0],
+                                                    total)
         self.cached = NULL
         if self.failed:
             raise MemoryError(f"scores of a sentence of {n_words} words")
@@ -345,17 +346,25 @@ cdef class ArcEagerSearch:
         self.failed = True
         return self.max_steps
 
-    cdef double _score_tree(self, int first, const int32_t* heads,
-                            const int32_t* actions) noexcept nogil:
+    cdef double _score_tree(self, int first, const int32_t* heads, const int32_t* actions,
+                            bint total) noexcept nogil:
+        # Follows the likeliest of the actions that keep the tree reachable at the least cost.
         cdef State* state = &self.state
         cdef const Scores* scores
         cdef const float* row_scores
         cdef double logp = 0.0
-        cdef int step, valid, move, wanted
-        cdef int32_t s0, b0, row, action
+        cdef double mass, own
+        cdef int32_t row, action, b0, s0, following
+        cdef int step, valid, move, least, followed
+        cdef int cost[4]
         reset(state)
         for step in range(self.max_steps):
             if is_final(state):
+                for row in range(state.n):
+                    if state.heads[row] != heads[row] or (
+                        heads[row] >= 0 and state.labels[row] != actions[row]
+                    ):
+                        return -INFINITY
                 return logp
             row = self._context(first)
             if row < 0:
@@ -364,27 +373,37 @@ cdef class ArcEagerSearch:
             scores = self.contexts + row
             row_scores = self.action_scores + <int64_t>row * self.n_actions
             valid = valid_moves(state)
+            move_costs(state, heads, cost)
+            least = 1000000
+            for move in range(N_MOVE_TYPES):
+                if valid >> move & 1 and scores.best[move] >= 0 and cost[move] < least:
+                    least = cost[move]
             s0 = stack_word(state, 0)
             b0 = buffer_word(state, 0)
-            action = -1
-            if s0 >= 0 and b0 >= 0 and heads[s0] == b0 and state.heads[s0] < 0:
-                wanted = LEFT
-                action = actions[s0]
-            elif s0 >= 0 and b0 >= 0 and heads[b0] == s0:
-                wanted = RIGHT
-                action = actions[b0]
-            elif b0 < 0:
-                wanted = REDUCE
-            elif s0 < 0:
-                wanted = SHIFT
-            else:
-                wanted = reduce_or_shift(state, heads, scores)
-            if wanted == REDUCE or wanted == SHIFT:
-                action = scores.best[wanted]
-            if action < 0 or not valid >> wanted & 1 or self.move_types[action] != wanted:
+            mass = -INFINITY
+            following = -1
+            followed = -1
+            for move in range(N_MOVE_TYPES):
+                if not valid >> move & 1 or scores.best[move] < 0 or cost[move] != least:
+                    continue
+                action = scores.best[move]
+                own = scores.log_sum[move]
+                if move == LEFT and heads[s0] == b0:
+                    action = actions[s0]
+                    own = row_scores[action]
+                elif move == RIGHT and heads[b0] == s0:
+                    action = actions[b0]
+                    own = row_scores[action]
+                if self.move_types[action] != move:
+                    return -INFINITY
+                mass = log_add(mass, own)
+                if following < 0 or row_scores[action] > row_scores[following]:
+                    following = action
+                    followed = move
+            if following < 0:
                 return -INFINITY
-            logp += row_scores[action] - log_sum(scores, valid)
-            apply_move(state, wanted, action)
+            logp += (mass if total else row_scores[following]) - log_sum(scores, valid)
+            apply_move(state, followed, following)
         return -INFINITY
 
     cdef void _note_discrepancies(self, int run, int after, int n_steps, double logp,
@@ -592,28 +611,52 @@ cdef class ArcEagerSearch:
         return top
 
 
-cdef inline int reduce_or_shift(const State* s, const int32_t* heads,
-                                const Scores* scores) noexcept nogil:
-    # REDUCE needs that the top of the stack is done, SHIFT that nothing below it waits for the
-    # first word of the buffer.
+cdef inline void move_costs(const State* s, const int32_t* heads, int* cost) noexcept nogil:
+    # Arcs of the tree that each move type loses: spaCy's dynamic oracle (Goldberg and Nivre 2012,
+    # for spaCy's own transition system), for an arc move with the right label.
     cdef int32_t s0 = stack_word(s, 0)
+    cdef int32_t s1 = stack_word(s, 1)
     cdef int32_t b0 = buffer_word(s, 0)
     cdef int32_t i, word
-    cdef bint done = s.heads[s0] >= 0
-    if done:
-        for word in range(b0, s.n):
-            if heads[word] == s0:
-                done = False
-                break
-    if not done:
-        return SHIFT
-    for i in range(1, s.depth):
-        word = stack_word(s, i)
-        if heads[b0] == word or (heads[word] == b0 and s.heads[word] < 0):
-            return REDUCE
-    if buffer_length(s) < 2 or scores.best_score[REDUCE] >= scores.best_score[SHIFT]:
-        return REDUCE
-    return SHIFT
+    cdef int push_cost = 0
+    cdef int pop_cost = 0
+    cdef int in_stack = 0       # arcs between s0 and the stack
+    cdef bint waits = False     # the first word of the buffer has its head further right
+    for i in range(s.depth):
+        word = s.stack[i]
+        if b0 >= 0:
+            push_cost += (heads[b0] == word) + (heads[word] == b0)
+        in_stack += (heads[s0] == word) + (heads[word] == s0)
+    for i in range(buffer_length(s)):
+        word = buffer_word(s, i)
+        if s0 >= 0:
+            pop_cost += (heads[s0] == word) + (heads[word] == s0)
+        waits = waits or heads[b0] == word
+    cost[SHIFT] = push_cost
+    cost[REDUCE] = pop_cost
+    cost[LEFT] = pop_cost
+    cost[RIGHT] = push_cost
+    if s0 < 0:
+        return
+    if s.heads[s0] >= 0:
+        cost[LEFT] += heads[s0] == s1
+    else:
+        cost[LEFT] += in_stack
+        cost[REDUCE] -= in_stack
+    if b0 < 0:
+        return
+    if heads[s0] == b0:
+        cost[LEFT] -= 1
+    if heads[b0] == s0:
+        cost[RIGHT] -= 1
+    elif waits and not s.unshiftable[b0]:
+        cost[RIGHT] += 1
+
+
+cdef inline double log_add(double a, double b) noexcept nogil:
+    if a < b:
+        a, b = b, a
+    return a + log(1.0 + exp(b - a)) if b > -INFINITY else a
 
 
 cdef inline bint before(const Discrepancy* a, const Discrepancy* b) noexcept nogil:
