@@ -1,0 +1,362 @@
+"""k-best files: candidate lists as CoNLL-U that any UD tool still reads.
+
+Compact form, which we write: HEAD and DEPREL hold the first candidate, and each candidate is one
+comment line, a score per source and then HEAD:DEPREL of each word:
+
+    # tk_candidate_1 = sampling:12.3,spacy:-0.4 2:nsubj 0:root
+    # tk_base = 2                                (where the upstream's own tree is not the first)
+
+Expanded form, which other parsers can write: consecutive sentence blocks with one `# sent_id`,
+each with `# rank = R` and `# score = S`.  It holds one source.
+
+All else of a sentence is kept as it was read; the lines named above are replaced when writing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NoReturn
+
+import numpy as np
+
+from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
+from tk_spacy.treebank import Sentence, read_conllu, write_conllu
+
+Form = Literal["compact", "expanded"]
+Pair = tuple[Sentence, CandidateList]
+
+_CANDIDATE = re.compile(r"#\s*tk_candidate_(\d+)\s*=\s*(.*)")
+_BASE = re.compile(r"#\s*tk_base\s*=\s*(.*)")
+_RANK = re.compile(r"#\s*rank\s*=\s*(.*)")
+_SCORE = re.compile(r"#\s*score\s*=\s*(.*)")
+_OWN_COMMENTS = re.compile(r"#\s*(?:tk_candidate_\d+|tk_base|rank|score)\s*=")
+_SOURCE_NAME = re.compile(r"[^\s:,]+")
+DEFAULT_SOURCE = "kbest"
+
+
+def write_kbest(
+    path: str | os.PathLike[str], pairs: Iterable[Pair], *, form: Form = "compact"
+) -> int:
+    """Write lists with their sentences as they come, atomically; returns the sentences written.
+
+    The expanded form keeps the main source's scores only, and needs a sent_id in every sentence.
+    """
+    if form not in ("compact", "expanded"):
+        raise ValueError(f"form must be compact or expanded, got {form!r}")
+    written = 0
+
+    def blocks() -> Iterator[Sentence]:
+        nonlocal written
+        for sentence, trees in pairs:
+            if len(sentence) != trees.n_words:
+                raise ValueError(
+                    f"sentence has {len(sentence)} words, its candidates {trees.n_words}"
+                )
+            written += 1
+            if form == "compact":
+                yield _compact(sentence, trees)
+            else:
+                yield from _expanded(sentence, trees)
+
+    write_conllu(path, blocks())
+    return written
+
+
+def read_kbest(
+    path: str | os.PathLike[str],
+    *,
+    inventory: LabelInventory,
+    source: str = DEFAULT_SOURCE,
+    k: int | None = None,
+) -> Iterator[Pair]:
+    """The sentences of a k-best file of either form with their lists, one at a time.
+
+    inventory: table of labels that all lists of the run share.
+    source: name for the scores of an expanded file, which has none.
+    k: trees to keep of each list.
+
+    A sentence's tree is its first candidate.  Raises CandidateError naming path, line and reason
+    where a candidate cannot be read, is no tree with a single root, or does not fit the sentence.
+    """
+    sentences = read_conllu(path)
+    first = next(sentences, None)
+    if first is None:
+        raise CandidateError(f"{os.fspath(path)}: the file holds no sentence")
+    rest = _chain(first, sentences)
+    if any(_CANDIDATE.match(line) for line in first.comments):
+        cache: dict[str, tuple[int, int]] = {}
+        for sentence in rest:
+            yield _read_compact(sentence, inventory, k, cache)
+    elif any(_RANK.match(line) for line in first.comments):
+        for group in _groups(rest):
+            yield _read_group(group, inventory, source, k)
+    else:
+        _fail(first, 0, "no k-best file: neither '# tk_candidate_1 = ...' nor '# rank = ...'")
+
+
+class FileSource:
+    """Candidate lists from a k-best file, matched to sentences by sent_id.
+
+    Where neither the file nor the sentences have sent_ids, the order matches them.  One pass over
+    the file for each call; lists passed over wait in memory until they are asked for, so that a
+    file in the order of the sentences is read in constant memory.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        inventory: LabelInventory | None = None,
+        name: str = DEFAULT_SOURCE,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.name = name
+        self.inventory = LabelInventory() if inventory is None else inventory
+
+    def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list of at most k trees for each sentence.
+
+        Raises CandidateError naming the sent_id where the file lacks a sentence, or its number of
+        words differs.
+        """
+        pairs = read_kbest(self.path, inventory=self.inventory, source=self.name, k=k)
+        waiting: dict[str, Pair] = {}
+        for number, sentence in enumerate(sentences, start=1):
+            found, trees = self._match(sentence, number, pairs, waiting)
+            if len(found) != len(sentence):
+                raise CandidateError(
+                    f"{self.path}:{found.line}: sentence {sentence.sent_id or number} has "
+                    f"{len(found)} words here, but {len(sentence)} in {sentence.path or 'the data'}"
+                )
+            yield trees
+
+    def _match(
+        self,
+        sentence: Sentence,
+        number: int,
+        pairs: Iterator[Pair],
+        waiting: dict[str, Pair],
+    ) -> Pair:
+        wanted = sentence.sent_id
+        if wanted is not None and wanted in waiting:
+            return waiting.pop(wanted)
+        for pair in pairs:
+            own = pair[0].sent_id
+            if own == wanted:
+                return pair
+            if own is None or wanted is None:
+                raise CandidateError(
+                    f"{self.path}:{pair[0].line}: sentence {number}: its sent_id is "
+                    f"{own or 'missing'} here, but {wanted or 'missing'} in the data"
+                )
+            if own in waiting:
+                raise CandidateError(
+                    f"{self.path}:{pair[0].line}: sent_id {own} stands for two sentences"
+                )
+            waiting[own] = pair
+        raise CandidateError(f"{self.path}: no candidates for sentence {wanted or number}")
+
+
+def _compact(sentence: Sentence, trees: CandidateList) -> Sentence:
+    for name in trees.sources:
+        if not _SOURCE_NAME.fullmatch(name):
+            raise ValueError(f"source name {name!r} must have no space, colon or comma")
+    lines = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
+    names = trees.inventory.names
+    rows = zip(trees.heads.tolist(), trees.labels.tolist(), trees.scores.tolist(), strict=True)
+    for number, (heads, labels, scores) in enumerate(rows, start=1):
+        given = ",".join(
+            f"{name}:{score!r}" for name, score in zip(trees.sources, scores, strict=True)
+        )
+        tree = " ".join(
+            [f"{head}:{names[label]}" for head, label in zip(heads, labels, strict=True)]
+        )
+        lines.append(f"# tk_candidate_{number} = {given} {tree}")
+    if trees.base:
+        lines.append(f"# tk_base = {trees.base + 1}")
+    return sentence.with_comments(lines).with_tree(trees.heads[0], trees.deprels(0))
+
+
+def _expanded(sentence: Sentence, trees: CandidateList) -> Iterator[Sentence]:
+    if sentence.sent_id is None:
+        raise CandidateError("the expanded k-best form needs a sent_id in every sentence")
+    kept = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
+    for j in range(len(trees)):
+        rank = [f"# rank = {j + 1}", f"# score = {float(trees.scores[j, 0])!r}"]
+        yield sentence.with_comments([*kept, *rank]).with_tree(trees.heads[j], trees.deprels(j))
+
+
+def _read_compact(
+    sentence: Sentence,
+    inventory: LabelInventory,
+    k: int | None,
+    cache: dict[str, tuple[int, int]],
+) -> Pair:
+    """The list in a sentence's comments; `cache` knows the HEAD:DEPREL texts met so far."""
+    n = len(sentence)
+    arcs: list[list[tuple[int, int]]] = []
+    given: list[dict[str, float]] = []
+    places: list[int] = []
+    base = 1
+    for offset, line in enumerate(sentence.comments):
+        match = _CANDIDATE.match(line)
+        if match is None:
+            other = _BASE.match(line)
+            if other is not None:
+                base = _natural(other[1], sentence, offset, "tk_base")
+            continue
+        if int(match[1]) != len(arcs) + 1:
+            _fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1]}")
+        scores, *tree = match[2].split(" ")
+        if len(tree) != n:
+            _fail(sentence, offset, f"{len(tree)} HEAD:DEPREL pairs for {n} words")
+        for text in tree:
+            if text not in cache:
+                cache[text] = _read_arc(text, sentence, offset, inventory)
+        arcs.append([cache[text] for text in tree])
+        given.append(_read_scores(scores, sentence, offset))
+        places.append(offset)
+    if not arcs:
+        _fail(sentence, 0, "no '# tk_candidate_1 = ...' in this sentence")
+    if base > len(arcs):
+        _fail(sentence, 0, f"tk_base is {base}, but there are {len(arcs)} candidates")
+    sources = list(given[0])
+    for offset, scores_by_name in zip(places, given, strict=True):
+        if set(scores_by_name) - set(sources):
+            _fail(sentence, offset, f"sources {list(scores_by_name)} are not those of candidate 1")
+    table = np.array(arcs, dtype=np.int32)
+    trees = _build(
+        sentence,
+        places,
+        heads=table[:, :, 0],
+        labels=table[:, :, 1],
+        scores=np.array([[row.get(name, math.nan) for name in sources] for row in given]),
+        inventory=inventory,
+        sources=sources,
+        base=base - 1,
+        k=k,
+    )
+    kept = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
+    return sentence.with_comments(kept), trees
+
+
+def _read_group(
+    group: list[Sentence], inventory: LabelInventory, source: str, k: int | None
+) -> Pair:
+    first = group[0]
+    scores = []
+    for rank, block in enumerate(group, start=1):
+        found = {
+            name: (offset, match[1])
+            for offset, line in enumerate(block.comments)
+            for name, pattern in (("rank", _RANK), ("score", _SCORE))
+            if (match := pattern.match(line))
+        }
+        for name in ("rank", "score"):
+            if name not in found:
+                _fail(block, 0, f"no '# {name} = ...' in this sentence")
+        if _natural(found["rank"][1], block, found["rank"][0], "rank") != rank:
+            _fail(block, found["rank"][0], f"rank {rank} expected, got {found['rank'][1]}")
+        scores.append(_number(found["score"][1], block, found["score"][0]))
+        if block.forms != first.forms:
+            _fail(block, 0, f"other words than in the sentence's first block (line {first.line})")
+    trees = _build(
+        first,
+        [0] * len(group),
+        heads=np.stack([block.heads for block in group]),
+        labels=np.stack([inventory.encode(block.deprels) for block in group]),
+        scores=np.array(scores)[:, None],
+        inventory=inventory,
+        sources=[source],
+        base=0,
+        k=k,
+    )
+    kept = [line for line in first.comments if not _OWN_COMMENTS.match(line)]
+    return first.with_comments(kept), trees
+
+
+def _build(
+    sentence: Sentence,
+    places: Sequence[int],
+    *,
+    heads: np.ndarray,
+    labels: np.ndarray,
+    scores: np.ndarray,
+    inventory: LabelInventory,
+    sources: Sequence[str],
+    base: int,
+    k: int | None,
+) -> CandidateList:
+    try:
+        return CandidateList.from_arrays(
+            heads, labels, scores, inventory=inventory, sources=sources, base=base, k=k
+        )
+    except CandidateError as error:
+        match = re.match(r"candidate (\d+)", str(error))
+        offset = places[int(match[1]) - 1] if match else 0
+        _fail(sentence, offset, str(error))
+
+
+def _groups(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """Blocks of one sentence: a rank of 1 or another sent_id begins the next."""
+    group: list[Sentence] = []
+    for sentence in sentences:
+        if sentence.sent_id is None:
+            _fail(sentence, 0, "no sent_id, which the expanded k-best form needs")
+        begins = any(
+            match[1].strip() == "1" for line in sentence.comments if (match := _RANK.match(line))
+        )
+        if group and (begins or sentence.sent_id != group[0].sent_id):
+            yield group
+            group = []
+        group.append(sentence)
+    if group:
+        yield group
+
+
+def _read_arc(
+    text: str, sentence: Sentence, offset: int, inventory: LabelInventory
+) -> tuple[int, int]:
+    head, colon, label = text.partition(":")
+    if not colon or not label or not (head.isascii() and head.isdigit()):
+        _fail(sentence, offset, f"{text!r} is not HEAD:DEPREL")
+    return int(head), inventory.add(label)
+
+
+def _read_scores(text: str, sentence: Sentence, offset: int) -> dict[str, float]:
+    scores: dict[str, float] = {}
+    for item in text.split(","):
+        name, colon, value = item.partition(":")
+        if not colon or not name:
+            _fail(sentence, offset, f"{item!r} is not SOURCE:SCORE")
+        if name in scores:
+            _fail(sentence, offset, f"source {name!r} is given twice")
+        scores[name] = _number(value, sentence, offset)
+    return scores
+
+
+def _number(text: str, sentence: Sentence, offset: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        _fail(sentence, offset, f"score {text!r} is no number")
+
+
+def _natural(text: str, sentence: Sentence, offset: int, name: str) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        _fail(sentence, offset, f"{name} {text!r} is no number from 1 up")
+    return int(text)
+
+
+def _fail(sentence: Sentence, offset: int, reason: str) -> NoReturn:
+    name = f"sentence {sentence.sent_id}: " if sentence.sent_id else ""
+    raise CandidateError(f"{sentence.path}:{sentence.line + offset}: {name}{reason}")
+
+
+def _chain(first: Sentence, rest: Iterator[Sentence]) -> Iterator[Sentence]:
+    yield first
+    yield from rest
