@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.attrs import DEP, HEAD
@@ -50,7 +50,7 @@ def doc_from_sentence(
     with_tree adds HEAD and DEPREL.  Raises UserError where a UPOS value is none of UD's.
     """
     n = len(sentence)
-    columns: dict[str, list[str]] = {}
+    columns: dict[str, Any] = {}
     if gold_tags:
         unknown = [tag for tag in sentence.upos if tag != "_" and tag not in UPOS_IDS]
         if unknown:
@@ -68,7 +68,7 @@ def doc_from_sentence(
         vocab,
         words=list(sentence.forms),
         spaces=["SpaceAfter=No" not in misc.split("|") for misc in sentence.misc],
-        sent_starts=[True] + [False] * (n - 1),
+        sent_starts=[i == 0 for i in range(n)],
         **columns,
     )
     if with_tree:
@@ -92,7 +92,8 @@ def set_tree(doc: Doc, heads: np.ndarray, deps: Iterable[str]) -> None:
     rows = np.empty((len(doc), 2), dtype=np.uint64)
     rows[:, 0] = offsets.view(np.uint64)  # spaCy stores negative offsets as two's complement
     rows[:, 1] = [doc.vocab.strings.add(dep) for dep in deps]
-    doc.from_array([HEAD, DEP], rows)
+    attributes: list[Any] = [HEAD, DEP]
+    doc.from_array(attributes, rows)  # type: ignore[arg-type]  # thinc's own array types
 
 
 def sentence_from_doc(source: Doc | Span, *, sent_id: str | None = None) -> Sentence:

@@ -18,7 +18,7 @@ from spacy.pipeline import DependencyParser
 from spacy.pipeline._parser_internals.nonproj import projectivize
 
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.upstream.corpus import SPACY_ROOT, UD_ROOT, to_ud_label
+from tk_spacy.upstream.corpus import SPACY_ROOT, to_ud_label
 from tk_spacy.upstream.projectivity import DECORATION, deprojectivize
 from tk_spacy.upstream.search import ArcEagerSearch
 
@@ -34,11 +34,39 @@ class Pool:
     """Trees of one sentence before duplicates are merged; row 0 is the parser's own.
 
     heads int32[m, n], 0 the root; labels int32[m, n], ids of the inventory; scores float64[m].
+    costs float64[m] are taken from the scores where trees compete for a place in a list.
     """
 
     heads: NDArray[np.int32]
     labels: NDArray[np.int32]
     scores: NDArray[np.float64]
+    costs: NDArray[np.float64]
+
+    @classmethod
+    def join(cls, pools: Sequence[Pool]) -> Pool:
+        """All trees of several pools; row 0 of the first stays row 0."""
+        return cls(
+            heads=np.concatenate([pool.heads for pool in pools]),
+            labels=np.concatenate([pool.labels for pool in pools]),
+            scores=np.concatenate([pool.scores for pool in pools]),
+            costs=np.concatenate([pool.costs for pool in pools]),
+        )
+
+    def choose(self, k: int) -> NDArray[np.intp]:
+        """Rows of all copies of the k distinct trees that win the places, row 0 among them."""
+        values = self.scores - self.costs
+        values[0] = np.inf
+        both = np.concatenate([self.heads, self.labels], axis=1)
+        chosen: list[int] = []
+        seen: set[bytes] = set()
+        for row in np.argsort(-values, kind="stable").tolist():
+            tree = both[row].tobytes()
+            if tree in seen:
+                chosen.append(row)
+            elif len(seen) < k:
+                seen.add(tree)
+                chosen.append(row)
+        return np.array(chosen, dtype=np.intp)
 
 
 class PoolMaker:
@@ -57,7 +85,7 @@ class PoolMaker:
         *,
         inventory: LabelInventory,
         max_margin: float = 12.0,
-        label_cost: float = 2.0,
+        label_cost: float = 3.0,
     ) -> None:
         if parser.cfg.get("learn_tokens"):
             raise ValueError("a parser that merges tokens (learn_tokens) cannot be searched")
@@ -106,6 +134,7 @@ class PoolMaker:
         chosen = best_labellings(logps, margins + self.label_cost, limit=limit)
         rows = np.array([0, *(row for row, _ in chosen)])
         heads, actions, scores = heads[rows], actions[rows], logps[rows]
+        costs = np.array([0, *(self.label_cost * len(words) for _, words in chosen)])
         for candidate, (row, words) in enumerate(chosen, start=1):
             if words:
                 swapped = list(words)
@@ -113,11 +142,9 @@ class PoolMaker:
                 scores[candidate] -= margins[row, swapped].sum()
         # A tree's likeliest derivation may be another one than that which found it.
         known = self.search.score_trees(cached, first=first, heads=heads, actions=actions)
-        return self._pool(doc, heads, actions, np.maximum(scores, known))
+        return self._pool(doc, heads, actions, np.maximum(scores, known), costs)
 
-    def beam(
-        self, docs: Sequence[Doc], cached: NDArray[np.float32], *, width: int
-    ) -> list[Pool]:
+    def beam(self, docs: Sequence[Doc], cached: NDArray[np.float32], *, width: int) -> list[Pool]:
         """The parses of spaCy's own beam search, scored like those of the discrepancy search."""
         beams = self.parser.beam_parse(list(docs), beam_width=width, beam_density=0.0)
         pools = []
@@ -131,7 +158,7 @@ class PoolMaker:
                     heads[row, child] = head
                     actions[row, child] = self.actions[LEFT if head > child else RIGHT, label]
             scores = self.search.score_trees(cached, first=first, heads=heads, actions=actions)
-            pools.append(self._pool(doc, heads, actions, scores))
+            pools.append(self._pool(doc, heads, actions, scores, np.zeros(len(heads))))
             first += len(doc)
         return pools
 
@@ -143,7 +170,7 @@ class PoolMaker:
         heads: NDArray[np.int32],
         deprels: Sequence[Sequence[str]],
     ) -> NDArray[np.float64]:
-        """Log-probabilities float64[m] of any trees: heads int32[m, n] as UD has them, m x n labels.
+        """Log-probabilities float64[m] of any trees, heads int32[m, n] and m x n labels of UD.
 
         A relation that the parser was never trained on scores -infinity.
         """
@@ -168,6 +195,7 @@ class PoolMaker:
         heads: NDArray[np.int32],
         actions: NDArray[np.int32],
         scores: NDArray[np.float64],
+        costs: NDArray[np.float64],
     ) -> Pool:
         labels = self.label_ids[actions]
         heads = heads + 1
@@ -180,7 +208,7 @@ class PoolMaker:
             deprojectivize(tree, names, is_space=blank)
             heads[row] = np.add(tree, 1)
             labels[row] = self.inventory.encode(map(to_ud_label, names))
-        return Pool(heads=heads, labels=labels, scores=scores)
+        return Pool(heads=heads, labels=labels, scores=scores, costs=costs)
 
     def _build_search(self) -> ArcEagerSearch:
         model = self.parser.model
@@ -210,6 +238,7 @@ def best_labellings(
     """
     order = np.argsort(costs, axis=1, kind="stable")
     ranked = np.take_along_axis(costs, order, axis=1).tolist()
+    heap: list[tuple[float, int, tuple[int, ...]]]
     heap = [(-score, row, ()) for row, score in enumerate(scores.tolist())]
     heapq.heapify(heap)
     found: list[tuple[int, tuple[int, ...]]] = []

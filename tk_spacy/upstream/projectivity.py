@@ -73,4 +73,3 @@ def _spans(heads: list[int]) -> tuple[list[int], list[int]]:
             right[ancestor] = max(right[ancestor], word)
             ancestor = heads[ancestor]
     return left, right
-

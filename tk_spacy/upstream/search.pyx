@@ -219,8 +219,9 @@ cdef class ArcEagerSearch:
         self.cached = &cached[0, 0]
         with nogil:
             for row in range(heads.shape[0]):
-                logps_view[row] = self._score_tree(first, &heads[row, 0], &actions[row, 0],
-                                                    total)
+                logps_view[row] = self._score_tree(
+                    first, &heads[row, 0], &actions[row, 0], total
+                )
         self.cached = NULL
         if self.failed:
             raise MemoryError(f"scores of a sentence of {n_words} words")
@@ -355,10 +356,10 @@ cdef class ArcEagerSearch:
         cdef double logp = 0.0
         cdef double mass, own
         cdef int32_t row, action, b0, s0, following
-        cdef int step, valid, move, least, followed
+        cdef int _step, valid, move, least, followed
         cdef int cost[4]
         reset(state)
-        for step in range(self.max_steps):
+        for _step in range(self.max_steps):
             if is_final(state):
                 for row in range(state.n):
                     if state.heads[row] != heads[row] or (

@@ -103,13 +103,13 @@ class SpacySource:
             raise ValueError(f"k must be at least 1, got {k}")
         for batch in _batches(docs, self.batch_words):
             for pool in self._pools(batch, k):
+                rows = pool.choose(k)
                 yield CandidateList.from_arrays(
-                    pool.heads,
-                    pool.labels,
-                    pool.scores[:, None],
+                    pool.heads[rows],
+                    pool.labels[rows],
+                    pool.scores[rows, None],
                     inventory=self.inventory,
                     sources=(self.name,),
-                    k=k,
                 )
 
     def scores(self, sentence: Sentence, trees: CandidateList) -> np.ndarray:
@@ -117,9 +117,9 @@ class SpacySource:
 
         -infinity where a tree has a relation that the parser was not trained on.
         """
-        doc = self._prepared([doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)])
+        doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
         return self._maker.scores(
-            self._maker.vectors(doc),
+            self._maker.vectors(self._prepared([doc])),
             first=0,
             heads=trees.heads,
             deprels=[trees.deprels(j) for j in range(len(trees))],
@@ -143,11 +143,7 @@ class SpacySource:
             )
             found.insert(1 if self._own_beam > 1 else 0, greedy)
             first += len(doc)
-            yield Pool(
-                heads=np.concatenate([pool.heads for pool in found]),
-                labels=np.concatenate([pool.labels for pool in found]),
-                scores=np.concatenate([pool.scores for pool in found]),
-            )
+            yield Pool.join(found)
 
     def _prepared(self, docs: list[Doc]) -> list[Doc]:
         for doc in docs:
@@ -175,9 +171,7 @@ def _batches(docs: Iterable[Doc], words: int) -> Iterator[list[Doc]]:
 
 def _listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:
     """Components before the parser whose vectors its model listens to, in pipeline order."""
-    wanted = {
-        node.upstream_name for node in parser.model.walk() if hasattr(node, "upstream_name")
-    }
+    wanted = {node.upstream_name for node in parser.model.walk() if hasattr(node, "upstream_name")}
     if not wanted:
         return []
     before = []
