@@ -14,6 +14,7 @@ import pytest
 
 from tk_spacy import threads
 
+# Child processes get -P: what they import is what is installed, not the folder they stand in.
 needs_openmp = pytest.mark.skipif(not threads.openmp_enabled(), reason="a serial build")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -134,7 +135,11 @@ def test_threads_region_uses_as_many_as_asked(n_threads: int) -> None:
     environment = {**os.environ, "OMP_DYNAMIC": "false"}
     environment.pop("OMP_THREAD_LIMIT", None)
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert int(run.stdout) == n_threads
 
@@ -172,7 +177,10 @@ print(os.waitstatus_to_exitcode(status), effective_n_threads(2))
 @needs_fork
 def test_threads_forked_child_runs_its_region() -> None:
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-W", "ignore", "-c", FORK],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.stdout.split() == ["0", "2" if threads.openmp_enabled() else "1"], run.stderr
 
