@@ -84,7 +84,7 @@ class SpacySource:
         self._parser = parser
         self._own_beam = int(parser.cfg["beam_width"])
         self._maker = PoolMaker(parser, inventory=self.inventory)
-        self._before = _listened_pipes(nlp, parser)
+        self._before = listened_pipes(nlp, parser)
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence; its trees, if any, are not looked at."""
@@ -118,6 +118,10 @@ class SpacySource:
         -infinity where a tree has a relation that the parser was not trained on.
         """
         doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
+        return self.scores_of_doc(doc, trees)
+
+    def scores_of_doc(self, doc: Doc, trees: CandidateList) -> np.ndarray:
+        """The same for a Doc as `candidates_from_docs` takes it."""
         return self._maker.scores(
             self._maker.vectors(self._prepared([doc])),
             first=0,
@@ -169,7 +173,7 @@ def _batches(docs: Iterable[Doc], words: int) -> Iterator[list[Doc]]:
         yield batch
 
 
-def _listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:
+def listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:
     """Components before the parser whose vectors its model listens to, in pipeline order."""
     wanted = {node.upstream_name for node in parser.model.walk() if hasattr(node, "upstream_name")}
     if not wanted:
