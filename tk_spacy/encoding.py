@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList
 from tk_spacy.part_types import PartType, part_type
-from tk_spacy.parts import extract_parts, slot_rows
+from tk_spacy.parts import contested_parts, extract_parts, slot_rows
 from tk_spacy.properties import EncodedSentence, Schema
 from tk_spacy.treebank import Sentence
 
@@ -46,14 +46,24 @@ class EncodedList:
 
 
 class ListEncoder:
-    """Encodes candidate lists for one schema and choice of part types."""
+    """Encodes candidate lists for one schema and choice of part types.
+
+    contested_only: leave out the parts that all candidates of a list share, most of them; every
+    score of a list then lacks the same summand.
+    """
 
     def __init__(
-        self, schema: Schema, *, kernel_parts: Sequence[str], manual_parts: Sequence[str]
+        self,
+        schema: Schema,
+        *,
+        kernel_parts: Sequence[str],
+        manual_parts: Sequence[str],
+        contested_only: bool = True,
     ) -> None:
         self.schema = schema
         self._kernel = [part_type(name) for name in kernel_parts]
         self._manual = [part_type(name) for name in manual_parts]
+        self._contested_only = contested_only
         self._label_tables: dict[int, tuple[object, Int32]] = {}
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> EncodedList:
@@ -70,7 +80,7 @@ class ListEncoder:
         parts: dict[str, PartLists] = {}
         for kind in (*self._kernel, *self._manual):
             if kind.name not in parts:
-                parts[kind.name] = _part_lists(candidates.heads, labels, kind)
+                parts[kind.name] = self._part_lists(candidates.heads, labels, kind)
         return EncodedList(
             sentence=self.schema.encode(sentence),
             kernel=tuple(parts[kind.name] for kind in self._kernel),
@@ -89,7 +99,8 @@ class ListEncoder:
             self._label_tables[id(inventory)] = (inventory, table)
         return table
 
-
-def _part_lists(heads: Int32, labels: Int32, kind: PartType) -> PartLists:
-    rows, starts, members = extract_parts(heads, labels, kind)
-    return PartLists(rows=rows, slots=slot_rows(rows, kind), starts=starts, members=members)
+    def _part_lists(self, heads: Int32, labels: Int32, kind: PartType) -> PartLists:
+        rows, starts, members = extract_parts(heads, labels, kind)
+        if self._contested_only:
+            rows, starts, members = contested_parts(rows, starts, members)
+        return PartLists(rows=rows, slots=slot_rows(rows, kind), starts=starts, members=members)

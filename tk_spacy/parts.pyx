@@ -168,6 +168,35 @@ cdef inline int _find(
     return n_rows
 
 
+def contested_parts(rows, const int32_t[::1] starts, const int32_t[::1] members):
+    """The same without the parts that every candidate has.
+
+    Such parts add the same to every candidate's score, so they never change which is best, nor a
+    passive-aggressive update.  Arguments and result as those of extract_parts.
+    """
+    cdef int k = starts.shape[0] - 1, n_rows = len(rows), i, j, kept = 0, n_members = 0
+    cdef int32_t[::1] count = np.zeros(n_rows, dtype=np.int32)
+    cdef int32_t[::1] new = np.empty(n_rows, dtype=np.int32)
+    cdef int32_t[::1] new_starts = np.zeros(k + 1, dtype=np.int32)
+    cdef int32_t[::1] new_members = np.empty(members.shape[0], dtype=np.int32)
+    for i in range(members.shape[0]):
+        count[members[i]] += 1
+    for i in range(n_rows):
+        new[i] = kept if count[i] < k else -1
+        kept += count[i] < k
+    for j in range(k):
+        for i in range(starts[j], starts[j + 1]):
+            if new[members[i]] >= 0:
+                new_members[n_members] = new[members[i]]
+                n_members += 1
+        new_starts[j + 1] = n_members
+    return (
+        np.ascontiguousarray(rows[np.asarray(new) >= 0]),
+        np.asarray(new_starts),
+        np.asarray(new_members)[:n_members].copy(),
+    )
+
+
 def slot_rows(rows, part_type):
     """Part rows in slot form, which no longer depends on the roles.
 

@@ -97,8 +97,10 @@ cdef class Learner:
         T = self.total_steps
         return ((T + 1) * np.asarray(self.weights) - np.asarray(self.stepped)) / T
 
-    def step(self, item, *, n_threads=None):
+    def step(self, item):
         """One step of Algorithm 1 on one TrainingList.  Returns whether it moved the weights.
+
+        Runs on one thread: a step is too short to share.
 
         Raises ValueError after the last of the steps announced.
         """
@@ -106,32 +108,55 @@ cdef class Learner:
             raise ValueError(f"step {self.steps + 1} of {self.total_steps}")
         self.steps += 1
         encoded = item.encoded
-        scores = self._scores(item, n_threads)
+        scores = self._scores(item)
         cdef int best = _argmax(scores, item.loss if self.add_loss else np.zeros(len(scores)))
         if best == item.oracle:
             return False
         return self._update(item, best, scores[best] - scores[item.oracle] + item.loss[best])
 
-    cdef object _scores(self, item, n_threads):
+    def refresh(self, items, *, n_threads=None):
+        """Brings the kernel scores of several lists up to the support as it is now.
+
+        The bulk of the kernel's work: large enough for threads, which single steps are not.  Only
+        what was added since a list's mark is scored.
+        """
+        if not self.kernel_parts:
+            return
+        now = self.support.mark()
+        behind = {}
+        for item in items:
+            if item.mark.updates < now.updates:
+                behind.setdefault(item.mark, []).append(item)
+        for mark, group in behind.items():
+            self.support.add_scores(
+                [item.encoded.sentence.nodes for item in group],
+                [[parts.slots for parts in item.encoded.kernel] for item in group],
+                [item.kernel_scores for item in group],
+                since=mark,
+                n_threads=n_threads,
+            )
+            for item in group:
+                item.mark = now
+
+    cdef object _scores(self, item):
         encoded = item.encoded
         scores = np.zeros(encoded.n_candidates)
         if self.kernel_parts:
-            # Only what was added since the last visit is still to be scored.
+            # What came since the last refresh is little and scored anew at the next one.
+            recent = [part_scores.copy() for part_scores in item.kernel_scores]
             self.support.add_scores(
-                encoded.sentence.nodes,
-                tuple([parts.slots for parts in encoded.kernel]),
-                item.kernel_scores,
+                [encoded.sentence.nodes],
+                [[parts.slots for parts in encoded.kernel]],
+                [recent],
                 since=item.mark,
-                n_threads=n_threads,
+                n_threads=1,
             )
-            item.mark = self.support.mark()
-            for parts, part_scores in zip(encoded.kernel, item.kernel_scores):
+            for parts, part_scores in zip(encoded.kernel, recent):
                 add_candidate_scores(part_scores, parts.starts, parts.members, scores)
         for name, parts in zip(self.manual_parts, encoded.manual):
             part_scores = np.zeros(len(parts.rows))
             add_scores(
-                encoded.sentence.fields, parts.rows, name, self.weights, part_scores,
-                n_threads=n_threads,
+                encoded.sentence.fields, parts.rows, name, self.weights, part_scores, n_threads=1,
             )
             add_candidate_scores(part_scores, parts.starts, parts.members, scores)
         return scores

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tk_spacy.passive_aggressive import add_candidate_scores
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
 from tk_spacy.support import Support, SupportScorer
+from tk_spacy.threads import effective_n_threads
 from tk_spacy.treebank import Sentence
 
 Float64 = NDArray[np.float64]
@@ -77,40 +79,58 @@ class Reranker:
     def scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> Float64:
-        """The reranker's own score of every candidate: float64[k]."""
-        return self.encoded_scores(
-            self._encoder.encode(sentence, candidates), n_threads=n_threads
-        )
+        """The reranker's own score of every candidate: float64[k].
 
-    def encoded_scores(self, encoded: EncodedList, *, n_threads: int | None = None) -> Float64:
-        """As `scores`, for a list that is encoded already."""
-        out = np.zeros(encoded.n_candidates)
-        if encoded.kernel and len(self.support):
-            slots = tuple(parts.slots for parts in encoded.kernel)
-            part_scores = tuple(np.zeros(len(rows)) for rows in slots)
+        Comparable within the list only: what all candidates share is left out.
+        """
+        return self.batch_scores([(sentence, candidates)], n_threads=n_threads)[0]
+
+    def batch_scores(
+        self, pairs: Sequence[tuple[Sentence, CandidateList]], *, n_threads: int | None = None
+    ) -> list[Float64]:
+        """As `scores`, for several sentences in one go."""
+        encoded = [self._encoder.encode(sentence, trees) for sentence, trees in pairs]
+        return self.encoded_scores(encoded, n_threads=n_threads)
+
+    def encoded_scores(
+        self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
+    ) -> list[Float64]:
+        """As `batch_scores`, for lists that are encoded already."""
+        n_threads = effective_n_threads(n_threads)
+        out = [np.zeros(item.n_candidates) for item in encoded]
+        if self.settings.kernel_parts and len(self.support):
+            part_scores = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
             self._scorer.add_scores(
-                encoded.sentence.nodes, slots, part_scores, n_threads=n_threads
+                [item.sentence.nodes for item in encoded],
+                [[parts.slots for parts in item.kernel] for item in encoded],
+                part_scores,
+                n_threads=n_threads,
             )
-            for parts, values in zip(encoded.kernel, part_scores, strict=True):
-                add_candidate_scores(values, parts.starts, parts.members, out)
+            for item, values, scores in zip(encoded, part_scores, out, strict=True):
+                for parts, of_parts in zip(item.kernel, values, strict=True):
+                    add_candidate_scores(of_parts, parts.starts, parts.members, scores)
         if self.weights is not None:
-            for name, parts in zip(self.settings.manual_parts, encoded.manual, strict=True):
-                values = np.zeros(len(parts.rows))
-                add_scores(
-                    encoded.sentence.fields, parts.rows, name, self.weights, values,
-                    n_threads=n_threads,
-                )  # fmt: skip
-                add_candidate_scores(values, parts.starts, parts.members, out)
+            for item, scores in zip(encoded, out, strict=True):
+                for name, parts in zip(self.settings.manual_parts, item.manual, strict=True):
+                    of_parts = np.zeros(len(parts.rows))
+                    add_scores(
+                        item.sentence.fields, parts.rows, name, self.weights, of_parts,
+                        n_threads=n_threads,
+                    )  # fmt: skip
+                    add_candidate_scores(of_parts, parts.starts, parts.members, scores)
         return out
 
     def final_scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> Float64:
         """The final system's score of every candidate: float64[k]."""
-        scores = self.scores(sentence, candidates, n_threads=n_threads)
-        if self.combination is None:
-            return scores
-        return self.combination.final(candidates, scores)
+        return self.combined(
+            candidates, self.scores(sentence, candidates, n_threads=n_threads)
+        )
+
+    def combined(self, candidates: CandidateList, scores: Float64) -> Float64:
+        """The final scores from the reranker's own ones, float64[k]."""
+        return scores if self.combination is None else self.combination.final(candidates, scores)
 
     def choose(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
@@ -125,10 +145,14 @@ class Reranker:
         pairs: Iterable[tuple[Sentence, CandidateList]],
         *,
         n_threads: int | None = None,
+        batch_size: int = 128,
     ) -> Iterator[int]:
-        """Row of the best candidate of each sentence, as `choose`."""
-        for sentence, candidates in pairs:
-            yield self.choose(sentence, candidates, n_threads=n_threads)
+        """Row of the best candidate of each sentence, as `choose`, streaming in batches."""
+        pairs = iter(pairs)
+        while batch := list(islice(pairs, batch_size)):
+            scores = self.batch_scores(batch, n_threads=n_threads)
+            for (_, candidates), own in zip(batch, scores, strict=True):
+                yield int(self.combined(candidates, own).argmax())
 
     # Storage
 

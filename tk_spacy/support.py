@@ -8,7 +8,7 @@ zero weights dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,9 @@ from tk_spacy.scoring import add_part_scores, count_matches, length_bins
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
+
+MAX_COUNTS = 16_000_000
+"""Cells of the table of match counts that are held at a time, two bytes each."""
 
 
 class _Columns:
@@ -159,25 +162,28 @@ class SupportLog:
 
     def add_scores(
         self,
-        nodes: Int32,
-        slots: tuple[Int32, ...],
-        out: tuple[Float64, ...],
+        nodes: Sequence[Int32],
+        slots: Sequence[Sequence[Int32]],
+        out: Sequence[Sequence[Float64]],
         *,
         since: Mark,
         n_threads: int | None = None,
     ) -> None:
-        """Add to out, per type float64[p], the weighted kernel with the entries since a mark."""
+        """Add to out the weighted kernel of parts with the entries since a mark.
+
+        For each sentence: nodes int32[n + 2, P]; for each type slots int32[p, w], and out
+        float64[p].
+        """
         if self._updates == since.updates:
             return
-        counts = count_matches(nodes, self._nodes.slice(since.nodes), n_threads=n_threads)
+        columns = self._nodes.slice(since.nodes)
+        types = []
         for i, log in enumerate(self._logs):
             start, stop = since.parts[i], log.parts.size
-            columns = log.parts.slice(start, stop).copy()
-            columns[_node_rows(log.kinds)] -= since.nodes
-            add_part_scores(
-                counts, slots[i], columns, self._weights[i][start:stop], log.kinds, log.skips,
-                out[i], n_threads=n_threads,
-            )  # fmt: skip
+            parts = log.parts.slice(start, stop).copy()
+            parts[_node_rows(log.kinds)] -= since.nodes
+            types.append((log.kinds, log.skips, parts, self._weights[i][start:stop]))
+        _add_batch_scores(nodes, slots, out, columns, types, n_threads)
 
     def freeze(self, *, tolerance: float = 0.0) -> Support:
         """The set of distinct parts with their averaged weights."""
@@ -311,22 +317,61 @@ class SupportScorer:
     def __init__(self, support: Support) -> None:
         self._columns = np.ascontiguousarray(support.nodes.T)
         self._types = [
-            (name, slot_layout(part_type(name)), support.skips[name], parts)
+            (slot_layout(part_type(name)), support.skips[name], parts.columns, parts.weights)
             for name, parts in support.types.items()
         ]
 
     def add_scores(
         self,
-        nodes: Int32,
-        slots: tuple[Int32, ...],
-        out: tuple[Float64, ...],
+        nodes: Sequence[Int32],
+        slots: Sequence[Sequence[Int32]],
+        out: Sequence[Sequence[Float64]],
         *,
         n_threads: int | None = None,
     ) -> None:
-        """Add to out, per type float64[p], the weighted kernel of each part (slot form)."""
-        counts = count_matches(nodes, self._columns, n_threads=n_threads)
-        for i, (_, kinds, skips, parts) in enumerate(self._types):
+        """Add to out the weighted kernel of parts; arguments as SupportLog.add_scores."""
+        _add_batch_scores(nodes, slots, out, self._columns, self._types, n_threads)
+
+
+def _add_batch_scores(
+    nodes: Sequence[Int32],
+    slots: Sequence[Sequence[Int32]],
+    out: Sequence[Sequence[Float64]],
+    columns: Int32,
+    types: Sequence[tuple[Int32, Int32, Int32, Float64]],
+    n_threads: int | None,
+) -> None:
+    # One parallel pass over many sentences, as many at a time as keeps the counts small.
+    start = 0
+    while start < len(nodes):
+        stop, n_rows = start, 0
+        while stop < len(nodes) and (
+            stop == start or (n_rows + len(nodes[stop])) * columns.shape[1] <= MAX_COUNTS
+        ):
+            n_rows += len(nodes[stop])
+            stop += 1
+        counts = count_matches(np.concatenate(nodes[start:stop]), columns, n_threads=n_threads)
+        first_rows = np.cumsum([0] + [len(rows) for rows in nodes[start : stop - 1]])
+        for i, (kinds, skips, parts, weights) in enumerate(types):
+            moved = [
+                _shifted(item[i], kinds, int(first))
+                for item, first in zip(slots[start:stop], first_rows, strict=True)
+            ]
+            together = moved[0] if len(moved) == 1 else np.concatenate(moved)
+            scores = np.zeros(len(together))
             add_part_scores(
-                counts, slots[i], parts.columns, parts.weights, kinds, skips, out[i],
-                n_threads=n_threads,
-            )  # fmt: skip
+                counts, together, parts, weights, kinds, skips, scores, n_threads=n_threads
+            )
+            done = 0
+            for item in out[start:stop]:
+                item[i][:] += scores[done : done + len(item[i])]
+                done += len(item[i])
+        start = stop
+
+
+def _shifted(slots: Int32, kinds: Int32, first: int) -> Int32:
+    if not first:
+        return slots
+    moved = slots.copy()
+    moved[:, node_columns(kinds)] += first
+    return moved

@@ -23,11 +23,15 @@ from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings
 from tk_spacy.support import Mark
+from tk_spacy.threads import effective_n_threads
 from tk_spacy.treebank import Sentence
 
 Float64 = NDArray[np.float64]
 
 TUNING_SHARE = 0.1
+
+CHUNK = 64
+"""Lists whose kernel scores are brought up to date in one parallel pass."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage's name, the steps done and their number."""
@@ -140,6 +144,7 @@ def learn(
     progress: called with the steps done and their number.
     """
     started = time.perf_counter()
+    n_threads = effective_n_threads(n_threads)
     total = len(items) * settings.iterations
     learner = Learner(
         kernel_parts=settings.kernel_parts,
@@ -155,10 +160,13 @@ def learn(
     for item in items:
         item.reset()
     for order in _visits(len(items), settings):
-        for i in order:
-            learner.step(items[i], n_threads=n_threads)
-        if progress is not None:
-            progress(learner.steps, total)
+        for start in range(0, len(order), CHUNK):
+            chunk = [items[i] for i in order[start : start + CHUNK]]
+            learner.refresh(chunk, n_threads=n_threads)
+            for item in chunk:
+                learner.step(item)
+            if progress is not None:
+                progress(learner.steps, total)
     support = learner.support.freeze()
     reranker = Reranker(
         schema=schema,
@@ -212,9 +220,9 @@ def train_reranker(
             schema, part, settings, n_threads=n_threads,
             progress=lambda done, total: report("tuning", done, total),
         )  # fmt: skip
+        scores = scout.batch_scores([(sentences[i], lists[i]) for i in held], n_threads=n_threads)
         tuning = [
-            TuningList.make(sentences[i], lists[i], scout.scores(sentences[i], lists[i]))
-            for i in held
+            TuningList.make(sentences[i], lists[i], own) for i, own in zip(held, scores, strict=True)
         ]
         combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
     reranker, stats = learn(

@@ -1,0 +1,274 @@
+"""Algorithm 1 against its plain-Python twin, and what training promises."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import reference
+from test_kernel import choices_of, random_sentence, random_tree
+from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.encoding import ListEncoder
+from tk_spacy.errors import UserError
+from tk_spacy.features import FEATURE_TYPES, feature_ids
+from tk_spacy.part_types import part_type
+from tk_spacy.parts import extract_parts
+from tk_spacy.passive_aggressive import Learner
+from tk_spacy.properties import Schema
+from tk_spacy.settings import Settings
+from tk_spacy.training import learn, prepare_lists, train_reranker
+
+ALL = ("arc", "sibling", "grandparent")
+
+
+def random_lists(seed, *, sentences=8, k=5, n=5):
+    """Gold sentences over a tiny alphabet and lists of random trees near them."""
+    rng = np.random.default_rng(seed)
+    inventory = LabelInventory()
+    golds, lists = [], []
+    for _ in range(sentences):
+        gold = random_sentence(rng, n=n)
+        trees = [(gold.heads, gold.deprels, float(rng.normal()))] if rng.random() < 0.5 else []
+        for _ in range(k):
+            labels = [str(v) for v in rng.choice(["x", "y"], size=n)]
+            trees.append((random_tree(rng, n), labels, float(rng.normal())))
+        golds.append(gold)
+        lists.append(CandidateList.build(trees, inventory=inventory, sources=["r"]))
+    return golds, lists
+
+
+def name_of(part):
+    return ",".join(f"{key}={value}" for key, value in sorted(part.items()))
+
+
+def reference_input(schema, golds, lists, items, settings):
+    """The same lists for the twin: parts by name, features by id, and the kernel by enumeration."""
+    by_name = {}
+    cache = {}
+    memo = {}
+
+    def count(i, name):
+        if (i, name) not in cache:
+            type_name, part = by_name[name]
+            cache[i, name] = reference.combinations(
+                golds[items[i].index], part, type_name, skip=settings.skip, **choices_of(schema)
+            )
+        return cache[i, name]
+
+    def k(a, b):
+        if by_name[a[1]][0] != by_name[b[1]][0]:
+            return 0
+        if (a, b) not in memo:
+            memo[a, b] = memo[b, a] = reference.kernel(count(*a), count(*b))
+        return memo[a, b]
+
+    out = []
+    for item in items:
+        trees = lists[item.index]
+        fields = schema.encode(golds[item.index]).fields
+        kernel, manual = [], []
+        for j in range(len(trees)):
+            names = set()
+            for type_name in settings.kernel_parts:
+                for part in reference.tree_parts(
+                    trees.heads[j].tolist(), trees.deprels(j), type_name
+                ):
+                    name = type_name + ":" + name_of(part)
+                    by_name[name] = (type_name, part)
+                    names.add(name)
+            kernel.append(names)
+            features = Counter()
+            labels = np.array([[schema.label_id(v) for v in trees.deprels(j)]], dtype=np.int32)
+            for type_name in settings.manual_parts:
+                rows, _, _ = extract_parts(trees.heads[j : j + 1], labels, part_type(type_name))
+                features.update(feature_ids(fields, rows, type_name, settings.bits)[0].tolist())
+            manual.append(features)
+        out.append(
+            {
+                "kernel": kernel,
+                "manual": manual,
+                "loss": item.loss.tolist(),
+                "oracle": item.oracle,
+                "k": k,
+            }
+        )
+    return out, by_name, count
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_parts": ALL, "manual_parts": ()},
+        {"kernel_parts": (), "manual_parts": FEATURE_TYPES},
+        {"kernel_parts": ("arc",), "manual_parts": ("arc", "sibling"), "skip": ("h",)},
+        {"kernel_parts": ("arc",), "C": 0.001, "loss": "heads"},
+        {"kernel_parts": ("sibling",), "kernel_scale": 0.01, "competitor": "violator"},
+    ],
+)
+def test_learning_equals_plain_algorithm_1(options):
+    settings = Settings(**{"bits": 16, "iterations": 4, **options})
+    golds, lists = random_lists(5, n=4)
+    schema = Schema.fit(golds, labels=["x", "y"])
+    items = prepare_lists(schema, golds, lists, settings)
+    reranker, stats = learn(schema, items, settings, n_threads=1)
+    given, by_name, count = reference_input(schema, golds, lists, items, settings)
+    alpha, w, updates = reference.algorithm_1(
+        given,
+        iterations=settings.iterations,
+        C=settings.C,
+        kernel_scale=settings.kernel_scale,
+        add_loss=settings.competitor == "violator",
+    )
+    assert stats.updates == updates > 3
+    # Support parts whose property combinations are equal are one part.
+    merged: Counter = Counter()
+    for (i, name), value in alpha.items():
+        merged[by_name[name][0], frozenset(count(i, name).items())] += value
+    expected = {
+        type_name: sorted(
+            settings.kernel_scale * v
+            for (t, _), v in merged.items()
+            if t == type_name and abs(v) > 1e-12
+        )
+        for type_name in settings.kernel_parts
+    }
+    for type_name in settings.kernel_parts:
+        found = np.sort(reranker.support.types[type_name].weights)
+        found = found[np.abs(found) > 1e-12]
+        assert len(found) == len(expected[type_name])
+        np.testing.assert_allclose(found, expected[type_name], rtol=0, atol=1e-9)
+    if settings.manual_parts:
+        dense = np.zeros(1 << settings.bits)
+        dense[list(w)] = list(w.values())
+        np.testing.assert_allclose(reranker.weights, dense, rtol=1e-6, atol=1e-9)
+
+
+def test_support_scores_equal_the_sum_over_the_support():
+    golds, lists = random_lists(11)
+    settings = Settings(kernel_parts=ALL, manual_parts=(), iterations=3)
+    schema = Schema.fit(golds)
+    items = prepare_lists(schema, golds, lists, settings)
+    reranker, _ = learn(schema, items, settings, n_threads=1)
+    given, by_name, _ = reference_input(schema, golds, lists, items, settings)
+    alpha, _, _ = reference.algorithm_1(given, iterations=3, C=math.inf)
+    for i, item in enumerate(items):
+        slow = np.array(
+            [
+                sum(a * given[i]["k"](p, (i, part)) for p, a in alpha.items() for part in names)
+                for names in given[i]["kernel"]
+            ]
+        )
+        fast = reranker.encoded_scores([item.encoded], n_threads=1)[0]
+        # What all candidates share is left out of the fast scores.
+        np.testing.assert_allclose(fast - fast[0], slow - slow[0], atol=1e-7)
+    encoder = ListEncoder(schema, kernel_parts=ALL, manual_parts=(), contested_only=False)
+    whole = reranker.encoded_scores([encoder.encode(golds[0], lists[0])], n_threads=1)[0]
+    if items[0].index == 0:
+        slow = [
+            sum(a * given[0]["k"](p, (0, part)) for p, a in alpha.items() for part in names)
+            for names in given[0]["kernel"]
+        ]
+        np.testing.assert_allclose(whole, slow, atol=1e-7)
+
+
+@pytest.mark.parametrize("shuffle_seed", [None, 3])
+def test_training_gives_the_same_bytes_for_any_number_of_threads(shuffle_seed):
+    golds, lists = random_lists(2, sentences=150, n=6)
+    settings = Settings(kernel_parts=ALL, iterations=3, bits=16, shuffle_seed=shuffle_seed)
+    schema = Schema.fit(golds)
+    models = [
+        train_reranker(golds, lists, settings, schema=schema, seed=1, n_threads=t)[0].to_bytes()
+        for t in (1, 2, 3)
+    ]
+    assert models[0] == models[1] == models[2]
+
+
+def test_training_learns_what_agreement_decides():
+    # Heads agree with their modifiers in case: only the pair of properties tells.
+    rng = np.random.default_rng(0)
+    inventory = LabelInventory()
+    golds, lists = [], []
+    for _ in range(60):
+        cases = [str(c) for c in rng.permutation(["Nom", "Acc"])]
+        own = str(rng.choice(cases))
+        right = 1 + cases.index(own)
+        from tk_spacy.treebank import Sentence
+
+        deprels = ["dep", "dep", "amod", "root"]
+        gold = Sentence.from_columns(
+            forms=["a", "b", "c", "v"],
+            upos=["NOUN", "NOUN", "ADJ", "VERB"],
+            feats=[f"Case={c}" for c in (*cases, own)] + ["_"],
+            heads=[4, 4, right, 0],
+            deprels=deprels,
+        )
+        trees = [([4, 4, head, 0], deprels, 0.0) for head in (1, 2)]
+        golds.append(gold)
+        lists.append(CandidateList.build(trees, inventory=inventory, sources=["none"]))
+    schema = Schema.fit(golds[:40])
+    settings = Settings(manual_parts=(), iterations=10)
+    reranker, _ = train_reranker(golds[:40], lists[:40], settings, schema=schema, n_threads=1)
+    chosen = reranker.rerank(zip(golds[40:], lists[40:], strict=True), n_threads=1)
+    right = [
+        (trees.heads[j] == gold.heads).all()
+        for gold, trees, j in zip(golds[40:], lists[40:], chosen, strict=True)
+    ]
+    assert all(right)
+
+
+def test_learner_skips_updates_without_a_denominator():
+    # Two candidates that differ in labels never seen: no property and no feature tells them apart.
+    golds, lists = random_lists(1, sentences=1, n=3)
+    inventory = LabelInventory()
+    gold = golds[0]
+    trees = [(gold.heads, [label] * 3, 0.0) for label in ("p", "q")]
+    unseen = CandidateList.build(trees, inventory=inventory, sources=["r"])
+    schema = Schema.fit([gold])
+    settings = Settings(iterations=2, bits=12)
+    _, stats = learn(schema, prepare_lists(schema, [gold], [unseen], settings), settings)
+    assert stats.updates == 0
+
+
+def test_learner_refuses_more_steps_than_announced():
+    golds, lists = random_lists(1, sentences=1, n=3)
+    schema = Schema.fit(golds)
+    settings = Settings(bits=12)
+    item = prepare_lists(schema, golds, lists, settings)[0]
+    item.reset()
+    learner = Learner(
+        kernel_parts=("arc",),
+        manual_parts=(),
+        n_properties=len(schema.properties),
+        total_steps=1,
+    )
+    learner.step(item)
+    with pytest.raises(ValueError, match="step 2 of 1"):
+        learner.step(item)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel_parts": ("arcs",)}, "unknown part type 'arcs'; choose from arc, sibling"),
+        ({"kernel_parts": (), "manual_parts": ()}, "neither kernel nor manual"),
+        ({"C": 0}, "C is 0; it must be positive"),
+        ({"C": math.nan}, "C is nan"),
+        ({"iterations": 0}, "iterations is 0"),
+        ({"skip": ("x",)}, "unknown slot 'x'; choose from"),
+        ({"kernel_scale": 0.0}, "kernel scale is 0.0"),
+        ({"bits": 40}, "bits is 40"),
+        ({"loss": "hinge"}, "loss is 'hinge'"),
+    ],
+)
+def test_settings_name_what_is_wrong(options, message):
+    with pytest.raises(UserError, match=message):
+        Settings(**options)
+
+
+def test_settings_survive_json():
+    settings = Settings(C=math.inf, skip=("h",), kernel_parts=("arc", "sibling"))
+    assert Settings.from_dict(settings.to_dict()) == settings
+    with pytest.raises(UserError, match="unknown settings: depth"):
+        Settings.from_dict({"depth": 3})
