@@ -1,0 +1,355 @@
+"""The spaCy component `tk_reranker`: reranks the trees that the pipeline's own parser proposes.
+
+Every `Language()` imports this module through its entry point, so all that is heavy waits until it
+is used.  Annotations are not postponed: spaCy builds its config schemas from them.
+"""
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy.errors import Errors
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import minibatch, raise_error
+
+from tk_spacy.errors import UserError
+from tk_spacy.upstream.component_checks import (
+    EXTENSION,
+    check_config,
+    check_count,
+    check_source,
+    register_extension,
+    score_dependencies,
+)
+
+if TYPE_CHECKING:
+    from tk_spacy.reranker import Reranker
+    from tk_spacy.upstream.doc_reranking import Choice
+    from tk_spacy.upstream.spacy_parser import SpacySource
+
+FACTORY = "tk_reranker"
+
+ErrorHandler = Callable[[str, Any, list[Doc], Exception], None]
+
+logger = logging.getLogger("spacy")
+
+
+@Language.factory(
+    FACTORY,
+    assigns=["token.dep", "token.head", f"doc._.{EXTENSION}"],
+    requires=["token.dep", "token.head", "doc.sents"],
+    default_config={"source": "parser", "search": "discrepancy", "k": 25, "n_threads": None},
+    default_score_weights={
+        "dep_uas": 0.5,
+        "dep_las": 0.5,
+        "dep_las_per_type": None,
+        "dep_uas_with_punct": None,
+        "dep_las_with_punct": None,
+    },
+)
+def make_tk_reranker(
+    nlp: Language, name: str, source: str, search: str, k: int, n_threads: int | None
+) -> "TkReranker":
+    """Make the component; its config is described at `TkReranker`."""
+    return TkReranker(nlp, name, source=source, search=search, k=k, n_threads=n_threads)
+
+
+def add_reranker(
+    nlp: Language,
+    reranker: "Reranker | None" = None,
+    *,
+    name: str = FACTORY,
+    source: str = "parser",
+    search: str = "discrepancy",
+    k: int = 25,
+    n_threads: int | None = None,
+) -> "TkReranker":
+    """Add a `tk_reranker` with a trained model at the end of a pipeline, and return it.
+
+    Raises UserError for a config value that `TkReranker` rejects, and where `source` is no parser
+    of the pipeline.
+    """
+    check_source(nlp, name, source)
+    config = {"source": source, "search": search, "k": k, "n_threads": n_threads}
+    component = nlp.add_pipe(FACTORY, name=name, config=config)
+    assert isinstance(component, TkReranker)
+    component.reranker = reranker
+    return component
+
+
+class TkReranker:
+    """Replaces the trees of a parsed Doc by the best of those that its parser proposes.
+
+    nlp:       the pipeline; its parser is looked up whenever Docs are to be reranked.
+    source:    name of the `parser` or `beam_parser` in it.
+    search:    how candidates are found: "discrepancy", "beam" or "both" (see `SpacySource`).
+    k:         candidates of a sentence, at least 1; the Doc's own tree is always one of them.
+    n_threads: of the kernel, None for all that are available.
+
+    Only heads and labels of words change.  A sentence stays as it is where there is nothing to
+    choose from (no parse, a single word, a single candidate) or its tree cannot be used (several
+    roots, a white-space root, labels missing or decorated with "||").
+
+    `doc._.tk_reranker` holds a list of dicts, one for each sentence of a parsed Doc, else None:
+
+    start, end:   the sentence's tokens.
+    changed:      whether another tree than the Doc's own was chosen.
+    n_candidates: trees compared; 1 where there was no choice, 0 where the tree could not be used.
+    confidence:   softmax of the final scores, at the chosen tree, from 0 to 1; not calibrated.
+                  1.0 for a single candidate, None where the tree could not be used.
+    margin:       the chosen tree's final score minus the next best; None without a choice.
+
+    The attribute `reranker` is the trained model, None before `initialize`; it may be set.  A
+    component that `add_pipe(source=...)` took from another pipeline uses the parser of that one
+    until it is saved and loaded.  Raises UserError for a wrong value.
+    """
+
+    def __init__(
+        self,
+        nlp: Language,
+        name: str = FACTORY,
+        *,
+        source: str = "parser",
+        search: str = "discrepancy",
+        k: int = 25,
+        n_threads: int | None = None,
+    ) -> None:
+        check_config(name, source=source, search=search, k=k, n_threads=n_threads)
+        register_extension()
+        self.nlp = nlp
+        self.name = name
+        self.source = source
+        self.search = search
+        self.k = k
+        self.n_threads = n_threads
+        self._reranker: Reranker | None = None
+        self._inventory: Any = None
+        self._warned: set[str] = set()
+        self._error_handler: ErrorHandler = raise_error
+
+    @property
+    def reranker(self) -> "Reranker | None":
+        """The trained model."""
+        return self._reranker
+
+    @reranker.setter
+    def reranker(self, value: "Reranker | None") -> None:
+        from tk_spacy.reranker import Reranker  # noqa: PLC0415
+
+        if value is not None and not isinstance(value, Reranker):
+            raise TypeError(f"reranker is a {type(value).__name__}, expected a Reranker or None")
+        self._reranker = value
+        self._warned = set()
+
+    # Application
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Rerank one Doc, in place."""
+        try:
+            self.set_annotations([doc], self.predict([doc]))
+        except Exception as error:
+            self._error_handler(self.name, self, [doc], error)
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
+        """Rerank a stream of Docs, in place."""
+        for docs in minibatch(stream, size=batch_size):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+            except Exception as error:
+                self._error_handler(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    def predict(self, docs: Sequence[Doc]) -> "list[list[Choice]]":
+        """The choice for each sentence of each Doc; the Docs stay as they are.
+
+        Raises UserError where the component is not trained or its parser is not in the pipeline.
+        """
+        from tk_spacy.upstream import doc_reranking, doc_trees  # noqa: PLC0415
+
+        if self._reranker is None:
+            raise UserError(
+                f"{Errors.E109.format(name=self.name)} Or load a trained model: name it as model "
+                f"in [initialize.components.{self.name}], or set the component's `reranker`."
+            )
+        source = self._find_source(self._reranker)
+        sentences = [doc_trees.read_sentences(doc) for doc in docs]
+        for doc, own in zip(docs, sentences, strict=True):
+            if own and (missing := doc_reranking.missing_attributes(self._reranker, doc)):
+                self._warn(
+                    "missing",
+                    f"the model uses {', '.join(missing)}, which a Doc lacks: it will choose "
+                    f"worse; put the components that set them before it in the pipeline",
+                )
+        choices = doc_reranking.choose_trees(
+            self._reranker,
+            source,
+            (sentence for own in sentences for sentence in own),
+            k=self.k,
+            n_threads=self.n_threads,
+        )
+        return [[next(choices) for _ in own] for own in sentences]
+
+    def set_annotations(self, docs: Sequence[Doc], choices: "Sequence[Sequence[Choice]]") -> None:
+        """Write the chosen trees, and the records about them.
+
+        Raises ValueError, before it writes to the Doc, for a choice that is no tree.
+        """
+        from tk_spacy.upstream.doc_trees import write_trees  # noqa: PLC0415
+
+        for doc, own in zip(docs, choices, strict=True):
+            write_trees(doc, [(c.sentence, *c.tree) for c in own if c.tree is not None])
+            if own:
+                doc._.set(EXTENSION, [choice.to_record() for choice in own])
+
+    def _find_source(self, reranker: "Reranker") -> "SpacySource":
+        from tk_spacy.candidates import LabelInventory  # noqa: PLC0415
+        from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415
+
+        check_source(self.nlp, self.name, self.source)
+        if self._inventory is None:
+            self._inventory = LabelInventory()
+        # Made anew each time: it copies weights of the parser, and a training changes them.
+        source = SpacySource(
+            self.nlp,
+            component=self.source,
+            search=self.search,  # type: ignore[arg-type]  # checked in __init__
+            inventory=self._inventory,
+        )
+        weighed = reranker.combination.betas if reranker.combination else {source.name: 0.0}
+        if source.name not in weighed:
+            text = f"the model knows scores of {', '.join(weighed)} only, not this parser's"
+            self._warn("source", text)
+        return source
+
+    def _warn(self, kind: str, text: str) -> None:
+        """Warn, once for each kind."""
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(f"{self.name}: {text}", stacklevel=2)
+
+    def set_error_handler(self, error_handler: ErrorHandler) -> None:
+        """What to do about Docs that raise an error; see `Language.set_error_handler`."""
+        self._error_handler = error_handler
+
+    def get_error_handler(self) -> ErrorHandler:
+        """The error handler that is set."""
+        return self._error_handler
+
+    # Training and scoring
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        model: str | Path | None = None,
+        candidates: str | Path | None = None,
+        folds: int = 5,
+        max_steps: int = 1000,
+        processes: int | None = 1,
+        workdir: str | Path | None = None,
+        seed: int = 0,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        """Load a trained model, or train one from the examples.
+
+        Training needs candidates for each gold tree from parsers that did not see it: ready-made,
+        or by jackknifing, where the folds' parsers are trained by the config of this pipeline's
+        parser and its [training] section.  The pipeline's own parser need not be trained yet.
+
+        get_examples: gives the training data; not called with a model.
+        nlp: the pipeline that is initialized, by default the one that the component was made for.
+        model: directory of a reranker, or of a pipeline with a component of this one's name.
+        candidates: a k-best file with lists for all examples, instead of jackknifing.
+        folds, max_steps: of jackknifing, and of the training of each fold's parser.
+        processes: folds trained at a time; None for as many as there are CPUs.  More than one needs
+            a main module that can be imported (`spacy train` is one).
+        workdir: keeps finished folds, so that a stopped training can go on; None keeps none.
+        seed: of the split for tuning.
+        settings: the reranker's, by the names in `tk_spacy.settings.Settings`.
+
+        Raises UserError for values that do not fit, or examples without trees.
+        """
+        from tk_spacy.settings import Settings  # noqa: PLC0415
+        from tk_spacy.upstream import from_examples  # noqa: PLC0415
+
+        nlp = self.nlp if nlp is None else nlp
+        check_source(nlp, self.name, self.source)
+        if model is not None:
+            if candidates is not None or settings:
+                raise UserError(f"{self.name}: a model is loaded as it is: give no more than model")
+            self.reranker = from_examples.find_model(model, self.name)
+            return
+        check_count(self.name, "folds", folds if candidates is None else 2, at_least=2)
+        check_count(self.name, "max_steps", max_steps)
+        check_count(self.name, "processes", 1 if processes is None else processes)
+        self.reranker = from_examples.train_from_examples(
+            nlp, get_examples(),
+            source=self.source, search=self.search, k=self.k,  # type: ignore[arg-type]
+            candidates=candidates, folds=folds, max_steps=max_steps, processes=processes,
+            workdir=workdir, seed=seed, settings=Settings.from_dict(settings or {}),
+            n_threads=self.n_threads,
+            report=lambda text: logger.info("%s: %s", self.name, text),
+        )  # fmt: skip
+
+    def update(
+        self, examples: Iterable[Example], *, losses: dict[str, float] | None = None, **_: Any
+    ) -> dict[str, float]:
+        """Do nothing: the whole training is `initialize`."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        return losses
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Attachment scores, 0 to 1, on lower-cased labels with their subtypes.
+
+        dep_uas, dep_las, dep_las_per_type: without punctuation, as spaCy's parser reports them.
+        dep_uas_with_punct, dep_las_with_punct: of all tokens but white space.
+        """
+        return score_dependencies(examples, **kwargs)
+
+    # Storage: the config is the pipeline's matter; here is the model only
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The model; empty where there is none."""
+        return b"" if self._reranker is None else self._reranker.to_bytes()
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TkReranker":
+        """Take the model of `to_bytes`.  Raises ModelError where the bytes are none."""
+        from tk_spacy.reranker import Reranker  # noqa: PLC0415
+
+        self.reranker = Reranker.from_bytes(data) if data else None
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the model as a directory, empty where there is none; replaces what is there."""
+        from tk_spacy.files import replace_directory  # noqa: PLC0415
+
+        if self._reranker is not None:
+            self._reranker.to_disk(path)
+            return
+        with replace_directory(Path(path)):
+            pass
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TkReranker":
+        """Read what `to_disk` wrote.  Raises ModelError where it is not there."""
+        from tk_spacy.reranker import Reranker  # noqa: PLC0415
+
+        path = Path(path)
+        untrained = path.is_dir() and not any(path.iterdir())
+        self.reranker = None if untrained else Reranker.from_disk(path)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The label table is only a cache.
+        return {**self.__dict__, "_inventory": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        register_extension()

@@ -1,0 +1,81 @@
+"""What the spaCy component checks, declares and scores; light, as the component itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from spacy.scorer import Scorer
+from spacy.tokens import Doc, Token
+
+from tk_spacy.errors import UserError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.training import Example
+
+EXTENSION = "tk_reranker"
+"""`doc._.tk_reranker` holds the records of a Doc's sentences."""
+
+SEARCHES = ("discrepancy", "beam", "both")
+PUNCTUATION_LABELS = ("p", "punct")  # as spaCy's parser leaves them out of its scores
+
+
+def check_config(name: str, *, source: str, search: str, k: int, n_threads: int | None) -> None:
+    """Raise UserError for a config value that the component `name` cannot use."""
+    check_count(name, "k", k)
+    if n_threads is not None:
+        check_count(name, "n_threads", n_threads)
+    if search not in SEARCHES:
+        raise UserError(f"{name}: search is {search!r}; choose {' or '.join(SEARCHES)}")
+    if not source or source == name:
+        raise UserError(f"{name}: source is {source!r}; it must name the pipeline's parser")
+
+
+def check_count(name: str, setting: str, value: object, *, at_least: int = 1) -> None:
+    """Raise UserError for anything but an int that is large enough."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+        raise UserError(f"{name}: {setting} is {value!r}; it must be {at_least} or more")
+
+
+def check_source(nlp: Language, name: str, source: str) -> None:
+    """Raise UserError where `source` is no parser of the pipeline."""
+    from spacy.pipeline import DependencyParser  # noqa: PLC0415
+
+    if source not in nlp.component_names:
+        raise UserError(
+            f"{name}: the pipeline has no component {source!r} to propose trees (it has: "
+            f"{', '.join(nlp.component_names) or 'none'}); add it, or set source to its name"
+        )
+    parser = nlp.get_pipe(source)
+    if not isinstance(parser, DependencyParser):
+        raise UserError(
+            f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser' or "
+            f"'beam_parser'"
+        )
+
+
+def register_extension() -> None:
+    """Declare `doc._.tk_reranker`, unless it is.  Raises UserError where it is something else."""
+    if not Doc.has_extension(EXTENSION):
+        Doc.set_extension(EXTENSION, default=None)
+    elif Doc.get_extension(EXTENSION)[1:] != (None, None, None):
+        raise UserError(
+            f"doc._.{EXTENSION} is declared as a method or property by other code, but must hold "
+            f"the reranker's records; rename that one"
+        )
+
+
+def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    """Attachment scores by spaCy's Scorer, without punctuation and (`..._with_punct`) with it."""
+    examples = list(examples)
+    kwargs = {**kwargs, "getter": _lower_label}
+    scores = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": PUNCTUATION_LABELS})
+    with_punct = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": ()})
+    for name in ("dep_uas", "dep_las"):
+        scores[f"{name}_with_punct"] = with_punct[name]
+    return scores
+
+
+def _lower_label(token: Token, attr: str) -> str:
+    return token.vocab.strings.as_string(getattr(token, attr)).lower()
