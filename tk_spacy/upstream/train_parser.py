@@ -18,6 +18,7 @@ from spacy.util import load_config, load_config_from_str, registry
 
 from tk_spacy.errors import UserError
 from tk_spacy.treebank import Sentence, write_conllu
+from tk_spacy.upstream.corpus import place_of
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -104,6 +105,9 @@ def train_upstream(
     """
     if not train:
         raise UserError("no sentence to train a parser on")
+    for sentence in (*train, *(dev or ())):
+        if not sentence.has_tree:
+            raise UserError(f"{place_of(sentence)}: no tree to train a parser on: HEAD is '_'")
     if config is None or isinstance(config, str | os.PathLike):
         config = load_upstream_config(config, max_steps=max_steps, seed=seed)
     else:
