@@ -80,7 +80,9 @@ def assert_usable(lists: list[CandidateList], k: int) -> None:
     for trees in lists:
         assert 1 <= len(trees) <= k
         assert all(check_tree(heads) is None for heads in trees.heads)
-        distinct = {(h.tobytes(), r.tobytes()) for h, r in zip(trees.heads, trees.labels)}
+        distinct = {
+            (h.tobytes(), r.tobytes()) for h, r in zip(trees.heads, trees.labels, strict=True)
+        }
         assert len(distinct) == len(trees)
         assert np.all(np.isfinite(trees.scores))
         assert np.all(np.diff(trees.scores[:, 0]) <= 0)
@@ -142,7 +144,7 @@ def test_corpus_set_tree_writes_what_was_given():
 
 def test_corpus_names_a_tag_that_spacy_does_not_know():
     sentence = Sentence.from_columns(forms=["a"], upos=["Nn"], sent_id="s7")
-    with pytest.raises(UserError, match="s7.*'Nn' is no universal part of speech"):
+    with pytest.raises(UserError, match=r"s7.*'Nn' is no universal part of speech"):
         doc_from_sentence(spacy.blank("xx").vocab, sentence)
 
 
@@ -357,7 +359,7 @@ def test_spacy_source_names_what_the_pipeline_has(nlp):
 
 def test_spacy_source_scores_trees_of_any_origin(nlp, sentences):
     source = SpacySource(nlp)
-    for sentence, trees in zip(sentences[:20], source.candidates(sentences[:20], k=6)):
+    for sentence, trees in zip(sentences[:20], source.candidates(sentences[:20], k=6), strict=True):
         scores = source.scores(sentence, trees)
         # A listed tree has at least the score of the oracle's derivation.
         assert np.all(scores <= trees.scores[:, 0] + 1e-6)

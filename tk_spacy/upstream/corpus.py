@@ -41,6 +41,13 @@ def to_ud_label(label: str) -> str:
     return UD_ROOT if label == SPACY_ROOT else label or "_"
 
 
+def place_of(sentence: Sentence) -> str:
+    """Where a sentence stands, for error messages."""
+    if sentence.path:
+        return f"{sentence.path}:{sentence.line}"
+    return f"sentence {sentence.sent_id or sentence.forms[0]!r}"
+
+
 def doc_from_sentence(
     vocab: Vocab, sentence: Sentence, *, with_tree: bool = False, gold_tags: bool = True
 ) -> Doc:
@@ -55,7 +62,7 @@ def doc_from_sentence(
         unknown = [tag for tag in sentence.upos if tag != "_" and tag not in UPOS_IDS]
         if unknown:
             raise UserError(
-                f"{_place(sentence)}: UPOS {unknown[0]!r} is no universal part of speech, "
+                f"{place_of(sentence)}: UPOS {unknown[0]!r} is no universal part of speech, "
                 f"which spaCy needs; convert the column or put the tag into XPOS"
             )
         columns = {
@@ -73,7 +80,7 @@ def doc_from_sentence(
     )
     if with_tree:
         if not sentence.has_tree:
-            raise UserError(f"{_place(sentence)}: no tree: HEAD is '_'")
+            raise UserError(f"{place_of(sentence)}: no tree: HEAD is '_'")
         deps = [
             to_spacy_label(deprel, head)
             for deprel, head in zip(sentence.deprels, sentence.heads.tolist(), strict=True)
@@ -179,9 +186,3 @@ def _blank(value: str) -> str:
 def _form(text: str) -> str:
     """A value that CoNLL-U can hold: spaCy has tokens of white space, CoNLL-U has none."""
     return " ".join(text.split()) or "_"
-
-
-def _place(sentence: Sentence) -> str:
-    if sentence.path:
-        return f"{sentence.path}:{sentence.line}"
-    return f"sentence {sentence.sent_id or sentence.forms[0]!r}"
