@@ -60,7 +60,11 @@ def test_packaging_configs_are_installed() -> None:
 
 @pytest.mark.parametrize(
     ("group", "name"),
-    [("console_scripts", "tk-spacy"), ("spacy_readers", "tk_spacy.ConlluCorpus.v1")],
+    [
+        ("console_scripts", "tk-spacy"),
+        ("spacy_factories", "tk_reranker"),
+        ("spacy_readers", "tk_spacy.ConlluCorpus.v1"),
+    ],
 )
 def test_packaging_entry_point_loads(group: str, name: str) -> None:
     (point,) = metadata.entry_points(group=group, name=name)
