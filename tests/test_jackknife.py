@@ -1,0 +1,215 @@
+"""The jackknife: honest folds, the same result for any number of processes, resuming, failures."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import pytest
+from tiny_upstream import tiny_config
+
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.errors import UserError
+from tk_spacy.synthetic import generate
+from tk_spacy.treebank import Sentence
+from tk_spacy.upstream import jackknife as module
+from tk_spacy.upstream.jackknife import (
+    FoldProgress,
+    JackknifeError,
+    UpstreamSettings,
+    fold_of_sentences,
+    jackknife,
+)
+from tk_spacy.upstream.train_parser import train_upstream
+
+SENTENCES = list(generate(16, seed=4))
+
+
+@pytest.fixture
+def settings(tmp_path):
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
+    return UpstreamSettings(config=str(config))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """One parser, to stand in for those of all folds where training is not what is tested."""
+    config = tiny_config(tmp_path_factory.mktemp("jackknife") / "tiny.cfg", training__max_steps=3)
+    return train_upstream(SENTENCES, config=config)
+
+
+@pytest.fixture
+def untrained_folds(monkeypatch, trained):
+    monkeypatch.setattr(module, "train_upstream", lambda *_, **__: trained)
+
+
+def run(workdir, settings, sentences=SENTENCES, **changes):
+    """A two-fold jackknife in this process: its lists, and the stages of each fold."""
+    seen: list[FoldProgress] = []
+    options = {"folds": 2, "k": 4, "processes": 1, "progress": seen.append, **changes}
+    lists = jackknife(sentences, workdir=workdir, settings=settings, **options)
+    stages = {
+        fold: list(dict.fromkeys(step.stage for step in seen if step.fold == fold))
+        for fold in sorted({step.fold for step in seen})
+    }
+    return lists, stages
+
+
+def assert_same_lists(a, b) -> None:
+    for left, right in zip(a, b, strict=True):
+        np.testing.assert_array_equal(left.heads, right.heads)
+        np.testing.assert_array_equal(left.scores, right.scores)
+        assert left.deprels(0) == right.deprels(0)
+        assert left.base == right.base
+
+
+FRESH = ["train", "parse", "done"]
+UNTRAINED = ["parse", "done"]
+
+
+def test_folds_are_contiguous_and_of_nearly_equal_size():
+    assert fold_of_sentences(7, folds=3) == [0, 0, 0, 1, 1, 2, 2]
+
+
+def test_folds_with_a_seed_are_shuffled_the_same_way_each_time():
+    shuffled = fold_of_sentences(100, folds=5, seed=1)
+    assert shuffled == fold_of_sentences(100, folds=5, seed=1)
+    assert shuffled != fold_of_sentences(100, folds=5, seed=2)
+    assert sorted(shuffled) == fold_of_sentences(100, folds=5)
+
+
+def test_folds_need_enough_sentences():
+    with pytest.raises(UserError, match="3 sentences cannot make 4 folds"):
+        fold_of_sentences(3, folds=4)
+    with pytest.raises(ValueError, match="at least 2, got 1"):
+        fold_of_sentences(3, folds=1)
+
+
+def test_jackknife_gives_a_list_for_each_sentence_in_order(tmp_path, settings):
+    inventory = LabelInventory()
+    lists, stages = run(tmp_path / "work", settings, inventory=inventory, fold_seed=7)
+    assert [trees.n_words for trees in lists] == [len(sentence) for sentence in SENTENCES]
+    assert all(trees.inventory is inventory and 1 <= len(trees) <= 4 for trees in lists)
+    assert stages == {0: FRESH, 1: FRESH}
+
+
+def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, settings, monkeypatch):
+    trained, parsed = [], []
+    train, candidates = module.train_upstream, module.SpacySource.candidates
+
+    def watch_training(sentences, **options):
+        trained.append({sentence.sent_id for sentence in sentences})
+        return train(sentences, **options)
+
+    def watch_parsing(self, sentences, *, k):
+        parsed.append({sentence.sent_id for sentence in sentences})
+        return candidates(self, sentences, k=k)
+
+    monkeypatch.setattr(module, "train_upstream", watch_training)
+    monkeypatch.setattr(module.SpacySource, "candidates", watch_parsing)
+    run(tmp_path / "work", settings)
+    everything = {sentence.sent_id for sentence in SENTENCES}
+    for seen, unseen in zip(trained, parsed, strict=True):
+        assert not seen & unseen
+        assert seen | unseen == everything
+    assert parsed[0] | parsed[1] == everything
+
+
+def test_jackknife_does_not_depend_on_the_number_of_processes(tmp_path, settings):
+    alone, _ = run(tmp_path / "one", settings)
+    before = dict(os.environ)
+    together, stages = run(tmp_path / "two", settings, processes=2)
+    assert_same_lists(alone, together)
+    assert stages == {0: FRESH, 1: FRESH}
+    assert dict(os.environ) == before
+
+
+def test_jackknife_resumes_finished_folds(tmp_path, settings):
+    first, _ = run(tmp_path / "work", settings)
+    second, stages = run(tmp_path / "work", settings)
+    assert stages == {0: ["resumed"], 1: ["resumed"]}
+    assert_same_lists(first, second)
+    (tmp_path / "work" / "fold-02.json").unlink()  # as after a crash within the second fold
+    third, stages = run(tmp_path / "work", settings)
+    assert stages == {0: ["resumed"], 1: FRESH}
+    assert_same_lists(first, third)
+    assert sorted(p.name for p in (tmp_path / "work").iterdir()) == [
+        "fold-01.conllu",
+        "fold-01.json",
+        "fold-02.conllu",
+        "fold-02.json",
+    ]
+
+
+@pytest.mark.usefixtures("untrained_folds")
+@pytest.mark.parametrize("what", ["seed", "k", "runs", "tree", "config"])
+def test_jackknife_does_a_changed_fold_again(tmp_path, settings, what):
+    run(tmp_path / "work", settings)
+    sentences, changes = SENTENCES, {}
+    if what == "seed":
+        settings = dataclasses.replace(settings, seed=5)
+    elif what == "runs":
+        settings = dataclasses.replace(settings, runs=2)
+    elif what == "k":
+        changes = {"k": 3}
+    elif what == "tree":
+        n = len(SENTENCES[0])
+        chain = SENTENCES[0].with_tree(range(n), SENTENCES[0].deprels)
+        sentences = [chain, *SENTENCES[1:]]
+    else:
+        tiny_config(tmp_path / "tiny.cfg", training__max_steps=2)
+    _, stages = run(tmp_path / "work", settings, sentences, **changes)
+    assert stages == {0: UNTRAINED, 1: UNTRAINED}
+
+
+@pytest.mark.usefixtures("untrained_folds")
+def test_jackknife_does_a_fold_with_a_broken_record_again(tmp_path, settings):
+    run(tmp_path / "work", settings)
+    (tmp_path / "work" / "fold-01.json").write_text("{")
+    (tmp_path / "work" / "fold-02.json").write_text(json.dumps({"fingerprint": "another"}))
+    _, stages = run(tmp_path / "work", settings)
+    assert stages == {0: UNTRAINED, 1: UNTRAINED}
+
+
+def test_jackknife_a_users_mistake_in_a_process_is_one_clear_error(tmp_path, settings):
+    bad = Sentence.from_columns(
+        forms=["a"], upos=["Nn"], heads=[0], deprels=["root"], sent_id="bad-tag"
+    )
+    with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
+        run(tmp_path / "work", settings, [*SENTENCES, bad], processes=2)
+
+
+def test_jackknife_names_a_component_before_it_trains(tmp_path, settings):
+    settings = dataclasses.replace(settings, component="biaffine")
+    with pytest.raises(UserError, match=r"tiny.cfg: no component 'biaffine'"):
+        run(tmp_path / "work", settings)
+
+
+def crash(job, report) -> None:
+    raise RuntimeError("boom")
+
+
+def die(job, report) -> None:
+    os._exit(9)
+
+
+@pytest.mark.parametrize(
+    ("worker", "reason"),
+    [(crash, r"fold [12] of the jackknife failed: RuntimeError: boom"), (die, "was killed")],
+)
+def test_jackknife_a_failing_process_is_one_clear_error(
+    tmp_path, settings, monkeypatch, worker, reason
+):
+    monkeypatch.setattr(module, "_run_fold_in_worker", _Worker(worker))
+    with pytest.raises(JackknifeError, match=reason):
+        run(tmp_path / "work", settings, processes=2)
+
+
+class _Worker:
+    """Stands in for the function that a process runs; found by its name when unpickled there."""
+
+    def __init__(self, function) -> None:
+        self.function = function
+
+    def __call__(self, job) -> None:
+        self.function(job, None)
