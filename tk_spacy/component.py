@@ -94,7 +94,8 @@ class TkReranker:
     choose from (no parse, a single word, a single candidate) or its tree cannot be used (several
     roots, a white-space root, labels missing or decorated with "||").
 
-    `doc._.tk_reranker` holds a list of dicts, one for each sentence of a parsed Doc, else None:
+    `doc._.tk_reranker` holds a list of dicts, one for each sentence of a parsed Doc, else None (out
+    of a DocBin it comes as a tuple):
 
     start, end:   the sentence's tokens.
     changed:      whether another tree than the Doc's own was chosen.
