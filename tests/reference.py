@@ -115,23 +115,30 @@ SLOTS = {
 
 
 def combinations(sentence, part, type_name, *, skip=(), **choices):
-    """All property combinations of a part as strings, one property a slot or a skip, as a Counter.
+    """All property combinations of a part as strings, one of each slot's, as a Counter."""
+    columns = [sorted(v) for v in slot_sets(sentence, part, type_name, skip=skip, **choices)]
+    return Counter("&".join(choice) for choice in product(*columns))
 
-    The edges' always-on property is a property string of its own here.
-    """
+
+def slot_sets(sentence, part, type_name, *, skip=(), **choices):
+    """The property strings of each slot of a part, a skip or the always-on property among them."""
     n = len(sentence.forms)
-    columns = []
+    sets = []
     for slot in SLOTS[type_name]:
         if slot[0] == "node":
             place = part[slot[1]]
             values = node_strings(sentence, n + 1 if place is None else place, **choices)
-            if slot[1] in skip:
-                values = values | {"*"}
+            sets.append(frozenset(values | {"*"} if slot[1] in skip else values))
         else:
             head, dependent = part[slot[1]], part[slot[2]]
-            values = edge_strings(part[f"label_{slot[2]}"], head, dependent) | {"always"}
-        columns.append(sorted(values))
-    return Counter("&".join(choice) for choice in product(*columns))
+            values = edge_strings(part[f"label_{slot[2]}"], head, dependent)
+            sets.append(frozenset(values | {"always"}))
+    return tuple(sets)
+
+
+def kernel_by_slots(a, b):
+    """The kernel from slot_sets; that it equals the enumeration is itself tested."""
+    return math.prod(len(x & y) for x, y in zip(a, b, strict=True))
 
 
 def kernel(a, b):

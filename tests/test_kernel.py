@@ -125,30 +125,14 @@ def test_kernel_counts_on_real_sentences(shared_dir, type_name):
         if type_name == "arc":
             assert found.tolist() == enumerated(a, b, type_name, (), choices_of(schema)).tolist()
             continue
-        parts = [reference.tree_parts(s.heads.tolist(), s.deprels, type_name) for s in (a, b)]
-        for i, x in enumerate(parts[0]):
-            for j, y in enumerate(parts[1]):
-                assert found[i, j] == slot_product(a, x, b, y, type_name, choices_of(schema))
-
-
-def slot_product(a, x, b, y, type_name, choices):
-    total = 1
-    for slot in reference.SLOTS[type_name]:
-        if slot[0] == "node":
-            sets = [
-                reference.node_strings(
-                    s, len(s.forms) + 1 if p[slot[1]] is None else p[slot[1]], **choices
-                )
-                for s, p in ((a, x), (b, y))
+        sets = [
+            [
+                reference.slot_sets(s, part, type_name, **choices_of(schema))
+                for part in reference.tree_parts(s.heads.tolist(), s.deprels, type_name)
             ]
-            total *= len(sets[0] & sets[1])
-        else:
-            sets = [
-                reference.edge_strings(p[f"label_{slot[2]}"], p[slot[1]], p[slot[2]])
-                for p in (x, y)
-            ]
-            total *= 1 + len(sets[0] & sets[1])
-    return total
+            for s in (a, b)
+        ]
+        assert found.tolist() == [[reference.kernel_by_slots(x, y) for y in sets[1]] for x in sets[0]]
 
 
 def test_kernel_missing_and_unseen_values_equal_nothing():

@@ -19,6 +19,7 @@ from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
 from tk_spacy.training import learn, prepare_lists, train_reranker
+from tk_spacy.treebank import Sentence
 
 ALL = ("arc", "sibling", "grandparent")
 
@@ -49,10 +50,10 @@ def reference_input(schema, golds, lists, items, settings):
     cache = {}
     memo = {}
 
-    def count(i, name):
+    def sets(i, name):
         if (i, name) not in cache:
             type_name, part = by_name[name]
-            cache[i, name] = reference.combinations(
+            cache[i, name] = reference.slot_sets(
                 golds[items[i].index], part, type_name, skip=settings.skip, **choices_of(schema)
             )
         return cache[i, name]
@@ -61,7 +62,7 @@ def reference_input(schema, golds, lists, items, settings):
         if by_name[a[1]][0] != by_name[b[1]][0]:
             return 0
         if (a, b) not in memo:
-            memo[a, b] = memo[b, a] = reference.kernel(count(*a), count(*b))
+            memo[a, b] = memo[b, a] = reference.kernel_by_slots(sets(*a), sets(*b))
         return memo[a, b]
 
     out = []
@@ -94,7 +95,7 @@ def reference_input(schema, golds, lists, items, settings):
                 "k": k,
             }
         )
-    return out, by_name, count
+    return out, by_name, sets
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_learning_equals_plain_algorithm_1(options):
     schema = Schema.fit(golds, labels=["x", "y"])
     items = prepare_lists(schema, golds, lists, settings)
     reranker, stats = learn(schema, items, settings, n_threads=1)
-    given, by_name, count = reference_input(schema, golds, lists, items, settings)
+    given, by_name, sets = reference_input(schema, golds, lists, items, settings)
     alpha, w, updates = reference.algorithm_1(
         given,
         iterations=settings.iterations,
@@ -125,7 +126,7 @@ def test_learning_equals_plain_algorithm_1(options):
     # Support parts whose property combinations are equal are one part.
     merged: Counter = Counter()
     for (i, name), value in alpha.items():
-        merged[by_name[name][0], frozenset(count(i, name).items())] += value
+        merged[by_name[name][0], sets(i, name)] += value
     expected = {
         type_name: sorted(
             settings.kernel_scale * v
@@ -151,7 +152,7 @@ def test_support_scores_equal_the_sum_over_the_support():
     schema = Schema.fit(golds)
     items = prepare_lists(schema, golds, lists, settings)
     reranker, _ = learn(schema, items, settings, n_threads=1)
-    given, by_name, _ = reference_input(schema, golds, lists, items, settings)
+    given, _, _ = reference_input(schema, golds, lists, items, settings)
     alpha, _, _ = reference.algorithm_1(given, iterations=3, C=math.inf)
     for i, item in enumerate(items):
         slow = np.array(
@@ -194,8 +195,6 @@ def test_training_learns_what_agreement_decides():
         cases = [str(c) for c in rng.permutation(["Nom", "Acc"])]
         own = str(rng.choice(cases))
         right = 1 + cases.index(own)
-        from tk_spacy.treebank import Sentence
-
         deprels = ["dep", "dep", "amod", "root"]
         gold = Sentence.from_columns(
             forms=["a", "b", "c", "v"],

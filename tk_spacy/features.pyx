@@ -11,7 +11,6 @@ looked-up weights, so a part is extracted and scored in one pass and nothing is 
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -280,19 +279,39 @@ cdef int most_features(Py_ssize_t n_fields) noexcept nogil:
 
 
 def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
-    """Adds to out[i] the sum of the weights of the features of part i.
+    """Adds to each out[i][j] the sum of the weights of the features of part j of sentence i.
 
-    fields: int32[n + 2, F].  rows: int32[p, 9].  weights: float64[2 ** bits].  out: float64[p].
+    fields: for each sentence int32[n + 2, F].  rows: for each sentence int32[p, 9], parts of the
+    type named.  weights: float64[2 ** bits].  out: for each sentence float64[p].
     """
-    if len(rows):
-        _add_scores(
-            fields, rows, type_code(type_name), weights, out, effective_n_threads(n_threads)
-        )
+    kind = type_code(type_name)
+    if len(rows) == 1:
+        words, together, scores = fields[0], rows[0], out[0]
+    else:
+        words, together = np.concatenate(fields), np.concatenate(rows)
+        scores = np.zeros(len(together))
+    if not len(together):
+        return
+    lengths = np.array([len(item) for item in fields], dtype=np.int32)
+    owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(item) for item in rows])
+    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
+    _add_scores(
+        words, starts, lengths, together, owners, kind, weights, scores,
+        effective_n_threads(n_threads),
+    )
+    if len(rows) > 1:
+        done = 0
+        for item in out:
+            item += scores[done : done + len(item)]
+            done += len(item)
 
 
 cdef void _add_scores(
-    const int32_t[:, ::1] fields,    # IN
+    const int32_t[:, ::1] fields,    # IN, of all sentences
+    const int32_t[::1] starts,       # IN, first row of each sentence
+    const int32_t[::1] lengths,      # IN, rows of each sentence
     const int32_t[:, ::1] rows,      # IN
+    const int32_t[::1] owners,       # IN, sentence of each part
     int kind,
     const double[::1] weights,       # IN
     double[::1] out,                 # IN, OUT
@@ -301,19 +320,23 @@ cdef void _add_scores(
     cdef Py_ssize_t i
     cdef uint64_t mask = weights.shape[0] - 1
     for i in prange(
-        rows.shape[0], nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads
+        rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=n_threads
     ):
-        out[i] += _score(fields, &rows[i, 0], kind, &weights[0], mask)
+        out[i] += _score(
+            &fields[starts[owners[i]], 0], lengths[owners[i]], fields.shape[1], &rows[i, 0], kind,
+            &weights[0], mask,
+        )
 
 
 cdef double _score(
-    const int32_t[:, ::1] fields, const int32_t *part, int kind, const double *weights, uint64_t mask
+    const int32_t *fields, int32_t n_rows, Py_ssize_t n_fields, const int32_t *part, int kind,
+    const double *weights, uint64_t mask,
 ) noexcept nogil:
     cdef Words x
     cdef Sink sink
-    x.fields = &fields[0, 0]
-    x.n_fields = fields.shape[1]
-    x.n = <int>fields.shape[0] - 2
+    x.fields = fields
+    x.n_fields = n_fields
+    x.n = n_rows - 2
     sink.weights = weights
     sink.score = 0.0
     sink.ids = NULL

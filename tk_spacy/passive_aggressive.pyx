@@ -156,7 +156,8 @@ cdef class Learner:
         for name, parts in zip(self.manual_parts, encoded.manual):
             part_scores = np.zeros(len(parts.rows))
             add_scores(
-                encoded.sentence.fields, parts.rows, name, self.weights, part_scores, n_threads=1,
+                [encoded.sentence.fields], [parts.rows], name, self.weights, [part_scores],
+                n_threads=1,
             )
             add_candidate_scores(part_scores, parts.starts, parts.members, scores)
         return scores

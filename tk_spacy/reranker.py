@@ -98,25 +98,32 @@ class Reranker:
         """As `batch_scores`, for lists that are encoded already."""
         n_threads = effective_n_threads(n_threads)
         out = [np.zeros(item.n_candidates) for item in encoded]
+        if not encoded:
+            return out
         if self.settings.kernel_parts and len(self.support):
-            part_scores = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
+            by_type = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
             self._scorer.add_scores(
                 [item.sentence.nodes for item in encoded],
                 [[parts.slots for parts in item.kernel] for item in encoded],
-                part_scores,
+                by_type,
                 n_threads=n_threads,
             )
-            for item, values, scores in zip(encoded, part_scores, out, strict=True):
+            for item, values, scores in zip(encoded, by_type, out, strict=True):
                 for parts, of_parts in zip(item.kernel, values, strict=True):
                     add_candidate_scores(of_parts, parts.starts, parts.members, scores)
         if self.weights is not None:
-            for item, scores in zip(encoded, out, strict=True):
-                for name, parts in zip(self.settings.manual_parts, item.manual, strict=True):
-                    of_parts = np.zeros(len(parts.rows))
-                    add_scores(
-                        item.sentence.fields, parts.rows, name, self.weights, of_parts,
-                        n_threads=n_threads,
-                    )  # fmt: skip
+            for i, name in enumerate(self.settings.manual_parts):
+                lists = [item.manual[i] for item in encoded]
+                part_scores = [np.zeros(len(parts.rows)) for parts in lists]
+                add_scores(
+                    [item.sentence.fields for item in encoded],
+                    [parts.rows for parts in lists],
+                    name,
+                    self.weights,
+                    part_scores,
+                    n_threads=n_threads,
+                )
+                for parts, of_parts, scores in zip(lists, part_scores, out, strict=True):
                     add_candidate_scores(of_parts, parts.starts, parts.members, scores)
         return out
 

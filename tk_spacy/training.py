@@ -160,6 +160,9 @@ def learn(
     for item in items:
         item.reset()
     for order in _visits(len(items), settings):
+        if settings.shuffle_seed is not None:
+            # Lists of a shuffled chunk were last seen at different times: level them.
+            learner.refresh(items, n_threads=n_threads)
         for start in range(0, len(order), CHUNK):
             chunk = [items[i] for i in order[start : start + CHUNK]]
             learner.refresh(chunk, n_threads=n_threads)
