@@ -27,6 +27,7 @@ from tk_spacy.upstream.corpus import (
 from tk_spacy.upstream.discrepancy import PoolMaker, best_labellings
 from tk_spacy.upstream.projectivity import deprojectivize
 from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
+from tk_spacy.upstream.tree_scores import score_trees
 
 
 @pytest.fixture(scope="module")
@@ -380,13 +381,9 @@ def test_search_agrees_with_spacys_own_states(nlp, sentences):
     for sentence in [s for s in sentences if len(s) <= 8][:8]:
         doc = doc_from_sentence(nlp.vocab, sentence)
         expected = reference_search.search(parser, doc, max_runs=25)
+        maker.model.begin(maker.vectors([doc]), first=0, n_words=len(doc))
         heads, labels, _, _, logps, _ = maker.search.search(
-            maker.vectors([doc]),
-            first=0,
-            n_words=len(doc),
-            max_runs=25,
-            max_trees=25,
-            max_margin=np.inf,
+            max_runs=25, max_trees=25, max_margin=np.inf
         )
         found = {
             (tuple(h), tuple("ROOT" if action < 0 else names[action] for action in row)): logp
@@ -398,31 +395,33 @@ def test_search_agrees_with_spacys_own_states(nlp, sentences):
 
 
 def test_search_scores_no_tree_above_certainty(nlp):
-    """The probabilities of all labelled trees of a short sentence sum to 1 at most."""
+    """The probabilities of different trees of a sentence sum to 1 at most."""
     maker = PoolMaker(nlp.get_pipe("parser"), inventory=LabelInventory())
     sentence = next(s for s in generate(400, seed=2) if len(s) == 3)
-    cached = maker.vectors([doc_from_sentence(nlp.vocab, sentence)])
-    # The two best actions stand for all: enough to see that nothing is counted twice.
-    heads, actions, *_ = maker.search.search(
-        cached, first=0, n_words=3, max_runs=500, max_trees=500, max_margin=np.inf
-    )
-    logps = maker.search.score_trees(cached, first=0, heads=heads, actions=actions)
+    maker.model.begin(maker.vectors([doc_from_sentence(nlp.vocab, sentence)]), first=0, n_words=3)
+    heads, actions, *_ = maker.search.search(max_runs=500, max_trees=500, max_margin=np.inf)
+    logps = score_trees(maker.model, heads=heads, actions=actions)
     assert 0.05 < np.exp(logps).sum() <= 1.0 + 1e-5
 
 
 def test_search_refuses_what_does_not_fit(nlp):
     maker = PoolMaker(nlp.get_pipe("parser"), inventory=LabelInventory())
+    with pytest.raises(ValueError, match="call its begin"):
+        maker.search.search(max_runs=1, max_trees=1, max_margin=1.0)
     cached = maker.vectors([doc_from_sentence(nlp.vocab, nonprojective_tree())])
-    good = {"first": 0, "n_words": 6, "max_runs": 1, "max_trees": 1, "max_margin": 1.0}
-    for bad, reason in [
-        ({"first": 3}, "words 3 to 9 are not in a batch of 6"),
-        ({"n_words": 0}, "are not in a batch"),
-        ({"max_runs": 0}, "must be positive"),
-    ]:
-        with pytest.raises(ValueError, match=reason):
-            maker.search.search(cached, **{**good, **bad})
+    with pytest.raises(ValueError, match="words 3 to 9 are not in a batch of 6"):
+        maker.model.begin(cached, first=3, n_words=6)
+    with pytest.raises(ValueError, match="are not in a batch"):
+        maker.model.begin(cached, first=0, n_words=0)
     with pytest.raises(ValueError, match="columns"):
-        maker.search.search(np.ascontiguousarray(cached[:, :8]), **good)
+        maker.model.begin(np.ascontiguousarray(cached[:, :8]), first=0, n_words=6)
+    maker.model.begin(cached, first=0, n_words=6)
+    with pytest.raises(ValueError, match="must be positive"):
+        maker.search.search(max_runs=0, max_trees=1, max_margin=1.0)
+    with pytest.raises(ValueError, match="heads of 2 words for a sentence of 6"):
+        score_trees(maker.model, heads=np.zeros((1, 2), "i4"), actions=np.zeros((1, 2), "i4"))
+    with pytest.raises(ValueError, match="actions must be -1 to"):
+        score_trees(maker.model, heads=np.zeros((1, 6), "i4"), actions=np.full((1, 6), 9999, "i4"))
 
 
 def test_best_labellings_are_those_of_enumeration():

@@ -168,3 +168,9 @@ cdef inline void context_words(const State* s, int32_t* ids, int n_features) noe
         ids[10] = child(s, s.last_left, s1, 2)
         ids[11] = child(s, s.last_right, s1, 1)
         ids[12] = child(s, s.last_right, s1, 2)
+
+
+cdef inline int max_steps(int n) noexcept nogil:
+    # Bound of the moves of a run: a word is put back to the buffer once, and once more after each
+    # LEFT, so there are at most 3n pushes, as many pops, and n LEFTs.
+    return 7 * n + 8

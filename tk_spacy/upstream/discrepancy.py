@@ -1,8 +1,8 @@
 """Pools of candidate trees from a trained spaCy parser, by discrepancy search and from beams.
 
-The parser's model is read once into an `ArcEagerSearch` (see `search.pyx`), which is exact: its
-first tree is the parser's own.  This module feeds it with word vectors, and turns its actions into
-trees with plain labels.
+The parser's weights are read once into our own copy of its transition system, which is exact: the
+first tree of a search is the parser's own.  This module feeds it with word vectors, and turns its
+actions into trees with plain labels.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from spacy.pipeline import DependencyParser
 from spacy.pipeline._parser_internals.nonproj import projectivize
 
 from tk_spacy.candidates import LabelInventory
+from tk_spacy.upstream.context_scores import ContextScores
 from tk_spacy.upstream.corpus import SPACY_ROOT, to_ud_label
 from tk_spacy.upstream.projectivity import DECORATION, deprojectivize
-from tk_spacy.upstream.search import ArcEagerSearch
+from tk_spacy.upstream.search import DiscrepancySearch
+from tk_spacy.upstream.tree_scores import score_trees
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -108,7 +110,8 @@ class PoolMaker:
                 zip(self.move_types, self.action_names, strict=False)
             )
         }
-        self.search = self._build_search()
+        self.model = self._copy_weights()
+        self.search = DiscrepancySearch(self.model)
 
     def vectors(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """The precomputed part of the model for a batch, float32[1 + tokens, ...]; row 0 pads."""
@@ -123,13 +126,9 @@ class PoolMaker:
 
         cached and first: the batch's vectors and where the Doc starts in the batch.
         """
+        self.model.begin(cached, first=first, n_words=len(doc))
         heads, actions, seconds, margins, logps, _ = self.search.search(
-            cached,
-            first=first,
-            n_words=len(doc),
-            max_runs=max_runs,
-            max_trees=max_runs,
-            max_margin=self.max_margin,
+            max_runs=max_runs, max_trees=max_runs, max_margin=self.max_margin
         )
         chosen = best_labellings(logps, margins + self.label_cost, limit=limit)
         rows = np.array([0, *(row for row, _ in chosen)])
@@ -141,7 +140,7 @@ class PoolMaker:
                 actions[candidate, swapped] = seconds[row, swapped]
                 scores[candidate] -= margins[row, swapped].sum()
         # A tree's likeliest derivation may be another one than that which found it.
-        known = self.search.score_trees(cached, first=first, heads=heads, actions=actions)
+        known = score_trees(self.model, heads=heads, actions=actions)
         return self._pool(doc, heads, actions, np.maximum(scores, known), costs)
 
     def beam(self, docs: Sequence[Doc], cached: NDArray[np.float32], *, width: int) -> list[Pool]:
@@ -157,7 +156,8 @@ class PoolMaker:
                 for head, child, label in parse:
                     heads[row, child] = head
                     actions[row, child] = self.actions[LEFT if head > child else RIGHT, label]
-            scores = self.search.score_trees(cached, first=first, heads=heads, actions=actions)
+            self.model.begin(cached, first=first, n_words=len(doc))
+            scores = score_trees(self.model, heads=heads, actions=actions)
             pools.append(self._pool(doc, heads, actions, scores, np.zeros(len(heads))))
             first += len(doc)
         return pools
@@ -187,7 +187,8 @@ class PoolMaker:
                     actions[row, word] = self.actions.get(
                         (move, name), self.actions.get((move, plain), -1)
                     )
-        return self.search.score_trees(cached, first=first, heads=lifted, actions=actions)
+        self.model.begin(cached, first=first, n_words=heads.shape[1])
+        return score_trees(self.model, heads=lifted, actions=actions)
 
     def _pool(
         self,
@@ -210,12 +211,12 @@ class PoolMaker:
             labels[row] = self.inventory.encode(map(to_ud_label, names))
         return Pool(heads=heads, labels=labels, scores=scores, costs=costs)
 
-    def _build_search(self) -> ArcEagerSearch:
+    def _copy_weights(self) -> ContextScores:
         model = self.parser.model
         lower = model.get_ref("lower")
         has_upper = model.attrs["has_upper"]
         upper = model.get_ref("upper")
-        return ArcEagerSearch(
+        return ContextScores(
             move_types=self.move_types,
             lower_b=_to_numpy(lower.get_param("b")),
             upper_w=_to_numpy(upper.get_param("W")) if has_upper else None,
