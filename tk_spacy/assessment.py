@@ -1,0 +1,121 @@
+"""What the systems of the paper's Table 2 choose from the same candidate lists, counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.candidates import CandidateList
+from tk_spacy.evaluation import (
+    METRICS,
+    Bootstrap,
+    Scores,
+    bootstrap_counts,
+    count_sentences,
+    scores_from_counts,
+)
+from tk_spacy.report import (
+    BASE_PARSER,
+    BASE_RERANKER,
+    FINAL,
+    KERNEL_RERANKER,
+    ORACLE,
+    SYSTEMS,
+    PartReport,
+)
+from tk_spacy.reranker import Reranker
+from tk_spacy.treebank import Sentence
+
+Counts = NDArray[np.int64]
+
+BOOTSTRAP_METRICS = ("uas", "las")
+BATCH = 128
+
+
+def assess(
+    gold: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    *,
+    base: Reranker | None,
+    kernel: Reranker,
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> PartReport:
+    """Scores of the base parser, both rerankers, the final system and the oracle.
+
+    gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
+    one whose combination makes the final system; it may have no kernel, and then is the base
+    reranker itself.  seed: of the bootstrap.
+    """
+    if len(gold) != len(lists):
+        raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
+    chosen: dict[str, list[int]] = {name: [] for name in (*SYSTEMS, _LABELLED_ORACLE)}
+    own = KERNEL_RERANKER if kernel.settings.kernel_parts else BASE_RERANKER
+    seconds = 0.0
+    for start in range(0, len(gold), BATCH):
+        batch = list(zip(gold[start : start + BATCH], lists[start : start + BATCH], strict=True))
+        chosen[BASE_PARSER] += [trees.base for _, trees in batch]
+        chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]
+        chosen[_LABELLED_ORACLE] += [trees.oracle(s, labelled=True) for s, trees in batch]
+        if base is not None:
+            chosen[BASE_RERANKER] += _best(base.batch_scores(batch, n_threads=n_threads))
+        started = time.perf_counter()
+        scores = kernel.batch_scores(batch, n_threads=n_threads)
+        final = [kernel.combined(trees, s) for (_, trees), s in zip(batch, scores, strict=True)]
+        chosen[FINAL] += _best(final)
+        seconds += time.perf_counter() - started
+        chosen[own] += _best(scores)
+        if progress is not None:
+            progress(start + len(batch), len(gold))
+    counts = {
+        name: count_sentences(gold, _with_trees(gold, lists, rows))
+        for name, rows in chosen.items()
+        if rows
+    }
+    words = sum(map(len, gold))
+    return PartReport(
+        sentences=len(gold),
+        words=words,
+        trees=float(np.mean([len(trees) for trees in lists])),
+        tokens_per_second=words / max(seconds, 1e-9),
+        scores=_scores(counts),
+        tests=[
+            compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)
+            for metric in BOOTSTRAP_METRICS
+        ],
+    )
+
+
+def compare(a: Counts, b: Counts, *, metric: str, seed: int = 0) -> Bootstrap:
+    """Paired bootstrap of two systems on one treebank part."""
+    return bootstrap_counts([(a, b)], metric=metric, seed=seed)
+
+
+_LABELLED_ORACLE = "labelled oracle"
+
+
+def _best(scores: Iterable[NDArray[np.float64]]) -> list[int]:
+    return [int(row.argmax()) for row in scores]
+
+
+def _with_trees(
+    gold: Sequence[Sentence], lists: Sequence[CandidateList], rows: Sequence[int]
+) -> list[Sentence]:
+    return [
+        sentence.with_tree(trees.heads[row], trees.deprels(row))
+        for sentence, trees, row in zip(gold, lists, rows, strict=True)
+    ]
+
+
+def _scores(counts: Mapping[str, Counts]) -> dict[str, Scores]:
+    """In the order of SYSTEMS; of the oracle, each score is that of the candidate best by it."""
+    scores = {name: scores_from_counts(counts[name]) for name in SYSTEMS if name in counts}
+    labelled = scores_from_counts(counts[_LABELLED_ORACLE])
+    best = {name: max(getattr(scores[ORACLE], name), getattr(labelled, name)) for name in METRICS}
+    unscored = {name: getattr(labelled, name) for name in ("sentences", "words", "words_nopunct")}
+    scores[ORACLE] = Scores(**unscored, **best)
+    return scores

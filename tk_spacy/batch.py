@@ -1,0 +1,210 @@
+"""Reranking many files: what goes where, in one process or several, resumable."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import numpy as np
+
+from tk_spacy.errors import UserError
+from tk_spacy.file_reranking import FileReranker, FileResult, Job, Report
+from tk_spacy.models import open_model
+from tk_spacy.progress import Progress
+from tk_spacy.threads import effective_n_threads
+
+SUFFIX = ".conllu"
+STAGE = "reranking"
+
+
+def rerank_files(
+    model: Path,
+    inputs: Sequence[Path],
+    output: Path,
+    *,
+    k: int | None = None,
+    overwrite: bool = False,
+    processes: int = 1,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[FileResult]:
+    """Rerank files; see `find_jobs` for what goes where.
+
+    A single file's failure raises UserError; of several files, or a directory's, the failed ones
+    are named in the results and the rest is done.  Several files that are there already are skipped
+    unless `overwrite` says otherwise.
+    """
+    progress = progress or Progress()
+    jobs = find_jobs(inputs, output)
+    one_file = len(inputs) == 1 and not inputs[0].is_dir()
+    done = [] if overwrite or one_file else [job for job in jobs if job.target.exists()]
+    todo = [job for job in jobs if job not in done]
+    results = {
+        job.source: FileResult(str(job.source), str(job.target), status="skipped") for job in done
+    }
+    opened = FileReranker(open_model(model), k=k, n_threads=n_threads)
+    sizes = estimate_sentences(job.source for job in todo)
+    progress.begin(STAGE)
+    try:
+        if one_file:
+            results[inputs[0]] = _with_progress(
+                opened.rerank_file, todo[0], progress, 0, sum(sizes)
+            )
+        elif processes > 1 and len(todo) > 1:
+            results.update(_in_processes(model, opened, todo, sizes, processes, progress))
+        else:
+            before = 0
+            for job, size in zip(todo, sizes, strict=True):
+                results[job.source] = _with_progress(
+                    opened.try_file, job, progress, before, sum(sizes)
+                )
+                before += size
+    finally:
+        progress.end(STAGE)
+    return [results[job.source] for job in jobs]
+
+
+def _with_progress(
+    work: Callable[[Job, Report], FileResult], job: Job, progress: Progress, before: int, total: int
+) -> FileResult:
+    done = before
+
+    def report(sentences: int) -> None:
+        nonlocal done
+        done += sentences
+        progress.update(STAGE, min(done, total), total)
+
+    return work(job, report)
+
+
+def _in_processes(
+    model: Path,
+    settings: FileReranker,
+    jobs: Sequence[Job],
+    sizes: Sequence[int],
+    processes: int,
+    progress: Progress,
+) -> Iterator[tuple[Path, FileResult]]:
+    """Each process loads the model once.  Spawned: forked children cannot use OpenMP's threads."""
+    threads = max(1, effective_n_threads(settings.n_threads) // processes)
+    size_of = dict(zip(jobs, sizes, strict=True))
+    done = 0
+    pool = ProcessPoolExecutor(
+        min(processes, len(jobs)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(model, settings.k, threads),
+    )
+    try:
+        futures = {pool.submit(_rerank_in_worker, job): job for job in jobs}
+        for future in as_completed(futures):
+            job = futures[future]
+            yield job.source, future.result()
+            done += size_of[job]
+            progress.update(STAGE, done, sum(sizes))
+    except BrokenProcessPool as error:
+        raise UserError(
+            "a process was killed (most often: out of memory); finished files are kept, so run "
+            "again with fewer processes"
+        ) from error
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_worker: dict[str, FileReranker] = {}
+
+
+def _start_worker(model: Path, k: int | None, n_threads: int) -> None:
+    # Ctrl-C reaches the whole group: the parent ends its children, which then clean up.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    _worker["reranker"] = FileReranker(open_model(model), k=k, n_threads=n_threads)
+
+
+def _rerank_in_worker(job: Job) -> FileResult:
+    return _worker["reranker"].try_file(job)
+
+
+def total(results: Sequence[FileResult]) -> FileResult:
+    """The sum of all finished files; with scores where all of them have some."""
+    done = [result for result in results if result.status == "done"]
+    whole = FileResult("total", "")
+    for result in done:
+        whole.sentences += result.sentences
+        whole.words += result.words
+        whole.changed += result.changed
+        whole.seconds += result.seconds
+    parser = [result.parser for result in done if result.parser is not None]
+    final = [result.final for result in done if result.final is not None]
+    if done and len(parser) == len(done):
+        whole.parser, whole.final = np.sum(parser, axis=0), np.sum(final, axis=0)
+    return whole
+
+
+def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
+    """Which file goes where.
+
+    One file goes to the file `output`, or into it where it is a directory; directories, or several
+    inputs, go into the directory `output`, which mirrors their structure.  Raises UserError where
+    an input is missing or holds nothing to do, or where an output would replace an input.
+    """
+    for path in inputs:
+        if not path.exists():
+            raise UserError(f"{path}: no such file or directory")
+    if len(inputs) == 1 and not inputs[0].is_dir():
+        target = output / inputs[0].name if output.is_dir() else output
+        jobs = [Job(inputs[0], target)]
+    else:
+        if output.exists() and not output.is_dir():
+            raise UserError(f"{output}: a file stands where the output directory is to be")
+        jobs = [job for path in inputs for job in _jobs_of(path, output)]
+    taken: dict[Path, Path] = {}
+    sources = {job.source.resolve() for job in jobs}
+    for job in jobs:
+        target = job.target.resolve()
+        if target in sources:
+            raise UserError(f"{job.target}: the output would replace an input; choose another")
+        if target in taken:
+            raise UserError(f"{job.target}: output of both {taken[target]} and {job.source}")
+        taken[target] = job.source
+    return jobs
+
+
+def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
+    if not path.is_dir():
+        yield Job(path, output / path.name)
+        return
+    if output.resolve().is_relative_to(path.resolve()):
+        raise UserError(f"{output}: the output lies inside the input {path}; choose another")
+    files = sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
+    if not files:
+        raise UserError(f"{path}: no {SUFFIX} file in this directory or below")
+    for file in files:
+        yield Job(file, output / file.relative_to(path))
+
+
+def estimate_sentences(paths: Iterable[Path]) -> list[int]:
+    """About how many sentences files hold, from their bytes alone; 0 for an unreadable one."""
+    return [_estimate(path) for path in paths]
+
+
+def _estimate(path: Path) -> int:
+    count, before = 0, b"\n"
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                # A mark may lie across two blocks.
+                count += (before[-2:] + block).count(b"\n1\t")
+                before = block
+    except OSError:
+        return 0
+    return count

@@ -1,0 +1,72 @@
+"""The command line application: `tk-spacy`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import tk_spacy
+from tk_spacy.cli.demo import demo_cli
+from tk_spacy.cli.evaluate import evaluate_cli
+from tk_spacy.cli.info import info_cli
+from tk_spacy.cli.kbest import kbest_cli
+from tk_spacy.cli.rerank import rerank_cli
+from tk_spacy.cli.train import train_cli
+
+HELP = """
+Rerank the k best parses of a dependency parser with template kernels.
+
+A typical session, from a Universal Dependencies treebank to better trees:
+
+    tk-spacy train train.conllu --dev dev.conllu --test test.conllu --output model
+
+    tk-spacy rerank model new.conllu --output parsed.conllu
+
+    tk-spacy evaluate gold.conllu parsed.conllu
+
+No treebank at hand? `tk-spacy demo` makes one up and runs the whole path on it.
+"""
+
+app = typer.Typer(
+    name="tk-spacy",
+    help=HELP,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tk-spacy {tk_spacy.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+for name, command in (
+    ("train", train_cli),
+    ("rerank", rerank_cli),
+    ("kbest", kbest_cli),
+    ("evaluate", evaluate_cli),
+    ("info", info_cli),
+    ("demo", demo_cli),
+):
+    app.command(name)(command)
+
+
+def main() -> None:
+    """Entry point of the console script `tk-spacy`."""
+    app(prog_name="tk-spacy")

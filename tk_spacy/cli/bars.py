@@ -1,0 +1,102 @@
+"""Progress on stderr: bars with the time left on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+
+from tk_spacy.cli.shell import Shell
+from tk_spacy.progress import Progress
+from tk_spacy.report import show_seconds
+
+
+@contextmanager
+def progress_of(shell: Shell) -> Iterator[Progress]:
+    """The progress that fits the command's mode and its stderr."""
+    if shell.quiet:
+        yield Progress()
+    elif shell.err.is_terminal:
+        with Bars(shell) as bars:
+            yield bars
+    else:
+        yield Lines(shell)
+
+
+class Lines(Progress):
+    """One line when a stage ends: for logs, where bars are noise."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._began: dict[str, float] = {}
+
+    def begin(self, stage: str) -> None:
+        """Remember when."""
+        self._began[stage] = time.perf_counter()
+        self._shell.note(f"{stage} ...")
+
+    def end(self, stage: str) -> None:
+        """Say how long it took."""
+        spent = time.perf_counter() - self._began.pop(stage, time.perf_counter())
+        self._shell.note(f"{stage}: {show_seconds(spent)}")
+
+    def warn(self, text: str) -> None:
+        """Show it."""
+        self._shell.warn(text)
+
+
+class Bars(Progress):
+    """One bar for each stage, and for each named step of it that counts."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._rich = RichProgress(
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left", style="dim"),
+            TimeRemainingColumn(),
+            console=shell.err,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Bars:
+        self._rich.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._rich.stop()
+
+    def begin(self, stage: str) -> None:
+        """A bar that only moves until it is told how much there is to do."""
+        self._tasks[stage] = self._rich.add_task(stage, total=None)
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        """Move a bar."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._rich.add_task(stage, total=total)
+        self._rich.update(self._tasks[stage], completed=done, total=total)
+
+    def end(self, stage: str) -> None:
+        """Fill the bar."""
+        task = self._tasks.pop(stage, None)
+        if task is not None:
+            total = self._rich.tasks[self._rich.task_ids.index(task)].total or 1
+            self._rich.update(task, completed=total, total=total)
+
+    def warn(self, text: str) -> None:
+        """Show it above the bars."""
+        self._shell.warn(text)

@@ -1,0 +1,138 @@
+"""`tk-spacy evaluate`: scores of system files against a gold file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.errors import UserError
+from tk_spacy.evaluation import (
+    METRICS,
+    Bootstrap,
+    Scores,
+    bootstrap_counts,
+    count_sentences,
+    scores_from_counts,
+)
+from tk_spacy.report import MORE_SCORE_COLUMNS, Table, bootstrap_note, scores_table
+from tk_spacy.treebank import read_conllu
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of each system, and of each but the first a paired bootstrap against the first."""
+
+    gold: str
+    systems: tuple[tuple[str, Scores], ...]
+    comparisons: tuple[Bootstrap, ...]
+
+    def table(self) -> Table:
+        """One row a system."""
+        names = _unique([name for name, _ in self.systems])
+        scores = {name: row for name, (_, row) in zip(names, self.systems, strict=True)}
+        first = self.systems[0][1]
+        notes = [
+            f"{first.sentences:,} sentences, {first.words:,} words, "
+            f"{first.words_nopunct:,} of them no punctuation."
+        ]
+        notes += [
+            bootstrap_note(names[0], name, result)
+            for name, result in zip(names[1:], self.comparisons, strict=True)
+        ]
+        return scores_table(
+            f"Scores against {self.gold}", scores, columns=MORE_SCORE_COLUMNS, notes=notes
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "gold": self.gold,
+            "systems": [{"file": name, **asdict(scores)} for name, scores in self.systems],
+            "comparisons": [
+                {"file": name, "against": self.systems[0][0], **asdict(result)}
+                for (name, _), result in zip(self.systems[1:], self.comparisons, strict=True)
+            ],
+        }
+
+
+def evaluate(
+    gold: Path,
+    systems: Sequence[Path],
+    *,
+    metric: str = "uas",
+    samples: int = 10_000,
+    seed: int = 0,
+) -> Evaluation:
+    """Score system files against the gold file; all are read as streams.
+
+    Raises UserError where a file is broken or holds other sentences than the gold file.
+    """
+    tables = []
+    for path in systems:
+        system = read_conllu(path, trees="optional", single_root=False)
+        try:
+            tables.append(count_sentences(read_conllu(gold, single_root=False), system))
+        except UserError as error:
+            if str(error).startswith((str(gold), str(path))):
+                raise
+            raise UserError(f"{gold} and {path}: {error}") from error
+    return Evaluation(
+        gold=str(gold),
+        systems=tuple(
+            (str(path), scores_from_counts(table))
+            for path, table in zip(systems, tables, strict=True)
+        ),
+        comparisons=tuple(
+            bootstrap_counts([(tables[0], table)], metric=metric, samples=samples, seed=seed)
+            for table in tables[1:]
+        ),
+    )
+
+
+def evaluate_cli(
+    gold: Annotated[Path, typer.Argument(help="CoNLL-U file with the right trees.")],
+    systems: Annotated[
+        list[Path],
+        typer.Argument(
+            help="CoNLL-U files with the trees of one or more systems.", metavar="SYSTEM..."
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option(help=f"Score that the bootstrap compares: {', '.join(METRICS)}.")
+    ] = "uas",
+    samples: Annotated[int, typer.Option(min=1, help="Resamplings of the bootstrap.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Score trees against gold trees.
+
+    Reports UAS and LAS with and without punctuation, LAS on universal labels and CLAS (both as in
+    the CoNLL 2018 shared task), and sentences whose every head is right. With several systems, each
+    is compared with the first by a paired bootstrap over sentences.
+
+        tk-spacy evaluate gold.conllu parsed.conllu
+
+        tk-spacy evaluate gold.conllu before.conllu after.conllu --metric las
+    """
+    if metric not in METRICS:
+        raise typer.BadParameter(
+            f"{metric!r} is none of {', '.join(METRICS)}", param_hint="'--metric'"
+        )
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard():
+        result = evaluate(gold, systems, metric=metric, samples=samples, seed=seed)
+        shell.result([result.table()], result.to_dict())
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Names to tell rows apart: a file given twice gets a number."""
+    return [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]

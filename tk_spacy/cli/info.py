@@ -1,0 +1,124 @@
+"""`tk-spacy info`: what a model is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tk_spacy
+from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.models import Model, open_model
+from tk_spacy.report import Column, Table, show, table_2
+
+
+def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
+    """Tables about a model directory, and the same as JSON values.
+
+    Raises UserError where there is no model.
+    """
+    model = open_model(path)
+    reranker = model.reranker
+    facts: dict[str, Any] = {
+        "path": str(path),
+        "kind": "reranker alone" if model.component is None else "spaCy pipeline with reranker",
+        "component": model.component,
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "settings": reranker.settings.to_dict(),
+        "properties": [prop.name for prop in reranker.schema.properties],
+        "pos": reranker.schema.pos_column,
+        "labels": len(reranker.schema.labels),
+        "support_parts": {name: len(parts) for name, parts in reranker.support.types.items()},
+        "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
+        "combination": reranker.combination.to_dict() if reranker.combination else None,
+        "about": dict(reranker.about),
+        "report": model.report.to_dict() if model.report else None,
+        "tk_spacy": tk_spacy.__version__,
+    }
+    tables = [_facts_table(model, facts), _settings_table(facts["settings"])]
+    if model.report is not None:
+        title = str(model.report.about.get("title", ""))
+        tables += [table_2(name, part, title) for name, part in model.report.parts.items()]
+    return tables, facts
+
+
+def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
+    about = facts["about"]
+    rows: list[tuple[str, str]] = [
+        ("kind", facts["kind"]),
+        ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB"),
+    ]
+    treebank = about.get("treebank", {})
+    for name, part in treebank.items():
+        rows.append(
+            (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
+        )
+    if "upstream" in about:
+        rows.append(("upstream parser", _upstream(about["upstream"])))
+    if "candidates" in about:
+        lists = about["candidates"]
+        files = "".join(f", {name} from {file}" for name, file in lists["files"].items())
+        rows.append(("candidates", f"{lists['k']} by {lists['search']} search{files}"))
+    support = ", ".join(f"{show(n)} {name}" for name, n in facts["support_parts"].items())
+    properties = facts["properties"]
+    rows += [
+        ("support parts", support or "none"),
+        ("manual weights", show(facts["manual_weights"])),
+        ("node properties", f"{len(properties)}: {', '.join(properties)}"),
+        ("pos is", facts["pos"]),
+        ("labels", show(facts["labels"])),
+    ]
+    if facts["combination"]:
+        betas = facts["combination"]["betas"]
+        rows.append(("beta", ", ".join(f"{name} {beta:g}" for name, beta in betas.items())))
+    if "tk_spacy" in about:
+        rows.append(("made by", f"tk-spacy {about['tk_spacy']}, seed {about.get('seed')}"))
+    if model.report is not None:
+        rows.append(("trained in", f"{model.report.run_time.total_seconds:,.0f} s"))
+    return _pairs(f"Model {facts['path']}", rows)
+
+
+def _settings_table(settings: dict[str, Any]) -> Table:
+    rows = []
+    for name, value in settings.items():
+        if isinstance(value, list | tuple):
+            text = ", ".join(value) or "none"
+        elif name == "C" and value is None:
+            text = "infinite"
+        else:
+            text = "none" if value is None else str(value)
+        rows.append((name.replace("_", " "), text))
+    return _pairs("Settings", rows)
+
+
+def _upstream(upstream: dict[str, Any]) -> str:
+    if not upstream["trained"]:
+        return upstream["pipeline"] or "none: ready lists"
+    folds = f", {upstream['folds']} folds" if upstream["folds"] else ""
+    steps = f", {upstream['max_steps']} steps" if upstream["max_steps"] else ""
+    return f"trained, config {upstream['config']}{steps}{folds}"
+
+
+def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:
+    return Table(
+        title=title,
+        columns=(Column("", "name", align="left"), Column("", "value", align="left")),
+        rows=tuple(rows),
+    )
+
+
+def info_cli(
+    model: Annotated[Path, typer.Argument(help="Directory that `tk-spacy train` made.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a model was made of, its settings, sizes and scores.
+
+    tk-spacy info model
+
+    tk-spacy info model --json | jq .combination
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard():
+        shell.result(*info(model))

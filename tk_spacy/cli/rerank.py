@@ -1,0 +1,80 @@
+"""`tk-spacy rerank`: better trees for CoNLL-U and k-best files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tk_spacy.batch import rerank_files, total
+from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
+from tk_spacy.report import batch_table
+
+
+def rerank_cli(
+    model: Annotated[Path, typer.Argument(help="Directory that `tk-spacy train` made.")],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN...",
+            help="CoNLL-U files (their trees, if any, are not used), k-best files, or directories "
+            "with such files.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="OUT", help="File, or directory for several files."),
+    ],
+    k: Annotated[
+        int | None,
+        typer.Option("--k", min=1, help="Candidates a sentence.", show_default="the model's"),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Do files of a directory again whose output is there."),
+    ] = False,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
+    ] = 1,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Parse CoNLL-U files and choose the best of the parser's k best trees.
+
+    Words, tags, features and lemmas are taken from the input as they are; HEAD and DEPREL are
+    written anew and all else is kept byte by byte. Files with ready candidates (from `tk-spacy
+    kbest` or another parser) are recognised and need no parsing. Files are streamed, so they may be
+    larger than memory.
+
+        tk-spacy rerank model in.conllu -o out.conllu
+
+    A directory is searched for .conllu files and mirrored. Finished files are skipped, so a stopped
+    run goes on where it was; a broken file is named at the end and does not stop the others:
+
+        tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard(on_interrupt="finished files are kept"):
+        with progress_of(shell) as progress:
+            results = rerank_files(
+                model,
+                inputs,
+                output,
+                k=k,
+                overwrite=overwrite,
+                processes=jobs,
+                n_threads=threads,
+                progress=progress,
+            )
+        rows = [result.to_dict() for result in results]
+        whole = total(results).to_dict()
+        shell.result([batch_table(rows, whole)], {"files": rows, "total": whole})
+        failed = [result for result in results if result.status == "failed"]
+        for result in failed:
+            shell.error(result.error or result.source)
+    if failed:
+        raise typer.Exit(EXIT_ERROR)

@@ -1,0 +1,121 @@
+"""What all commands share: where output goes, how errors end a command, common options.
+
+Results go to stdout, everything else to stderr.  With --json stdout holds exactly one JSON
+document, {"error": TEXT} where the command failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tk_spacy.errors import UserError
+from tk_spacy.report import Table
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress bars and no notes; errors still show.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON document on stdout.")
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        help="Threads for scoring; the results do not depend on it.",
+        show_default="all cores",
+    ),
+]
+
+EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
+
+
+class Shell:
+    """Output of one command in the mode that the user chose."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        # Made here, not at import: stdout and stderr may be replaced in between.
+        self.out = Console(width=_width(sys.stdout))
+        self.err = Console(stderr=True)
+
+    def result(self, tables: Iterable[Table], document: Mapping[str, Any]) -> None:
+        """Show a result: the tables, or the document with --json."""
+        if self.as_json:
+            self._json(document)
+            return
+        for i, table in enumerate(tables):
+            if i:
+                self.out.print()
+            self.out.print(table.to_rich())
+
+    def say(self, text: str) -> None:
+        """A line of the result that people read; not shown with --json."""
+        if not self.as_json:
+            self.out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """A line beside the result, on stderr."""
+        if not self.quiet:
+            self._line(text)
+
+    def warn(self, text: str) -> None:
+        """A warning, on stderr."""
+        if not self.quiet:
+            self._line(f"Warning: {text}", style="yellow")
+
+    def error(self, text: str) -> None:
+        """An error that does not end the command at once, on stderr; shown in every mode."""
+        self._line(f"Error: {text}", style="bold red")
+
+    @contextmanager
+    def guard(self, *, on_interrupt: str = "") -> Iterator[None]:
+        """End the command with one line where the user made a mistake or pressed Ctrl-C.
+
+        on_interrupt: what to tell then, e.g. how to resume.
+        """
+        try:
+            yield
+        except UserError as error:
+            self._fail(str(error), EXIT_ERROR)
+        except BrokenPipeError:
+            raise  # whoever read our stdout has left: click ends the program quietly
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            self._fail(f"{place}{error.strerror or error}", EXIT_ERROR)
+        except KeyboardInterrupt:
+            self._fail(
+                f"interrupted{'; ' + on_interrupt if on_interrupt else ''}", EXIT_INTERRUPTED
+            )
+
+    def _fail(self, text: str, code: int) -> None:
+        line = " ".join(text.split())
+        self.error(line)
+        if self.as_json:
+            self._json({"error": line})
+        raise typer.Exit(code)
+
+    def _line(self, text: str, style: str = "") -> None:
+        self.err.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def _json(self, document: Mapping[str, Any]) -> None:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _width(stream: Any) -> int | None:
+    """Tables are cut to a terminal, but never to the 80 columns that rich takes a pipe for."""
+    return None if stream.isatty() or "COLUMNS" in os.environ else 120
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated option; "none" and "" are no items."""
+    items = tuple(item.strip() for item in text.split(",") if item.strip())
+    return () if items == ("none",) else items

@@ -1,0 +1,305 @@
+"""`tk-spacy train`: the whole main path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
+from tk_spacy.features import FEATURE_TYPES
+from tk_spacy.part_types import PART_TYPES
+from tk_spacy.pipeline import train_pipeline
+from tk_spacy.plan import SEARCHES, TrainOptions
+from tk_spacy.report import TrainReport
+from tk_spacy.settings import Settings
+
+UPSTREAM, LISTS, RERANKER = "Upstream parser", "Candidate lists", "Reranker"
+DEFAULT = Settings()
+
+
+def train_cli(
+    train: Annotated[
+        Path, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
+    ],
+    dev: Annotated[
+        Path, typer.Option("--dev", metavar="DEV.conllu", help="Treebank part to measure on.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="MODEL", help="Directory of the model to write."),
+    ],
+    test: Annotated[
+        Path | None,
+        typer.Option("--test", metavar="TEST.conllu", help="A second part to measure on."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is there already.")
+    ] = False,
+    workdir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep parsers and candidate lists here, also after success.",
+            show_default="MODEL.work, removed at success",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the parser, the tuning split and the bootstrap.")
+    ] = 0,
+    threads: Threads = None,
+    upstream: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PIPELINE",
+            help="Take this spaCy pipeline (directory or package) instead of training one. It must "
+            "not have been trained on TRAIN.conllu, unless --candidates are given.",
+            rich_help_panel=UPSTREAM,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="spaCy training config of the parser.",
+            show_default="a parser that sees TAG, POS, MORPH and LEMMA",
+            rich_help_panel=UPSTREAM,
+        ),
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Steps of the parser's training.",
+            show_default="the config's",
+            rich_help_panel=UPSTREAM,
+        ),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            min=2,
+            help="Folds of the jackknife that makes the training lists: each is parsed by a parser "
+            "trained on all others.",
+            rich_help_panel=UPSTREAM,
+        ),
+    ] = 5,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Folds trained at a time, each in a process of its own.",
+            show_default="one a core",
+            rich_help_panel=UPSTREAM,
+        ),
+    ] = None,
+    k: Annotated[
+        int, typer.Option("--k", min=2, help="Candidates a sentence.", rich_help_panel=LISTS)
+    ] = 25,
+    search: Annotated[
+        str,
+        typer.Option(
+            help=f"How the parser looks for them: {', '.join(SEARCHES)}.", rich_help_panel=LISTS
+        ),
+    ] = "discrepancy",
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="k-best file with ready lists for TRAIN.conllu, matched by sent_id; no jackknife "
+            "then.",
+            rich_help_panel=LISTS,
+        ),
+    ] = None,
+    dev_candidates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The same for DEV.conllu. With lists for all parts no parser is trained, and the "
+            "model reranks k-best files only (unless --upstream is given).",
+            rich_help_panel=LISTS,
+        ),
+    ] = None,
+    test_candidates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The same for TEST.conllu.", rich_help_panel=LISTS),
+    ] = None,
+    kernel_parts: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE,...",
+            help=f"Part types that the kernel compares: {', '.join(PART_TYPES)}; or none.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = ",".join(DEFAULT.kernel_parts),
+    manual_parts: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE,...",
+            help=f"Part types with manual features: {', '.join(FEATURE_TYPES)}; or none.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = ",".join(DEFAULT.manual_parts),
+    iterations: Annotated[
+        int, typer.Option(min=1, help="Passes over the lists.", rich_help_panel=RERANKER)
+    ] = DEFAULT.iterations,
+    aggressiveness: Annotated[
+        float,
+        typer.Option(
+            "-C",
+            "--aggressiveness",
+            help="Bound on a single update: a positive number or inf.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.C,
+    loss: Annotated[
+        str,
+        typer.Option(
+            help="What counts as wrong: labelled (heads and labels) or heads (the paper).",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.loss,
+    competitor: Annotated[
+        str,
+        typer.Option(
+            help="What an update pushes down: best (the highest score, as in the paper) or "
+            "violator (the highest score plus loss).",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.competitor,
+    skip: Annotated[
+        str,
+        typer.Option(
+            metavar="SLOT,...",
+            help="Slots that a combination of properties may leave out (h, m, s, g, t); node for "
+            "all words' slots.",
+            rich_help_panel=RERANKER,
+            show_default="none",
+        ),
+    ] = ",".join(DEFAULT.skip),
+    kernel_scale: Annotated[
+        float,
+        typer.Option(
+            help="Factor on the kernel beside the manual features.", rich_help_panel=RERANKER
+        ),
+    ] = DEFAULT.kernel_scale,
+    bits: Annotated[
+        int,
+        typer.Option(
+            min=8,
+            max=30,
+            help="Manual features are hashed to that many bits.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.bits,
+    lemma: Annotated[
+        bool,
+        typer.Option("--lemma/--no-lemma", help="LEMMA as a property.", rich_help_panel=RERANKER),
+    ] = DEFAULT.use_lemma,
+    shuffle_seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Shuffle the sentences anew in each pass.",
+            show_default="keep their order",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.shuffle_seed,
+    add_gold: Annotated[
+        bool,
+        typer.Option(
+            "--add-gold", help="Add the gold tree to lists without it.", rich_help_panel=RERANKER
+        ),
+    ] = DEFAULT.add_gold,
+    paper_grid: Annotated[
+        bool,
+        typer.Option(
+            "--paper-grid",
+            help="Tune the parser's weight from 0 to 3 in steps of 0.05, as the paper does, not "
+            "from 0.01 to 100.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train a reranker from a treebank, and show what it gains.
+
+    Trains a spaCy parser, makes lists of its k best trees for the treebank (by jackknifing: no
+    parser ever sees the sentences whose lists it makes), trains the reranker on them, and tunes the
+    weight of the parser's own score. The scores of parser, rerankers, final system and oracle are
+    shown and saved with the model, a directory for `tk-spacy rerank` and for `spacy.load`.
+
+    Everything at its defaults:
+
+        tk-spacy train train.conllu --dev dev.conllu --test test.conllu -o model
+
+    A quick try with a weak parser:
+
+        tk-spacy train train.conllu --dev dev.conllu -o model --max-steps 400 --folds 2
+
+    Lists of another parser, for reranking its k-best files:
+
+        tk-spacy train train.conllu --dev dev.conllu -o model --candidates train.kbest.conllu
+        --dev-candidates dev.kbest.conllu
+
+    Stopped halfway? The same command takes up the work where it stood.
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    work = workdir if workdir is not None else f"{output}.work"
+    with shell.guard(on_interrupt=f"run the same command again to resume the work in {work}"):
+        options = TrainOptions(
+            train=train,
+            dev=dev,
+            test=test,
+            output=output,
+            overwrite=overwrite,
+            workdir=workdir,
+            upstream=upstream,
+            config=config,
+            max_steps=max_steps,
+            folds=folds,
+            processes=processes,
+            k=k,
+            search=search,  # type: ignore[arg-type]  # checked there
+            candidates=candidates,
+            dev_candidates=dev_candidates,
+            test_candidates=test_candidates,
+            settings=Settings(
+                kernel_parts=split(kernel_parts),
+                manual_parts=split(manual_parts),
+                iterations=iterations,
+                C=aggressiveness,
+                loss=loss,  # type: ignore[arg-type]
+                competitor=competitor,  # type: ignore[arg-type]
+                skip=split(skip),
+                kernel_scale=kernel_scale,
+                bits=bits,
+                use_lemma=lemma,
+                shuffle_seed=shuffle_seed,
+                add_gold=add_gold,
+            ),
+            paper_grid=paper_grid,
+            seed=seed,
+            threads=threads,
+        )
+        with progress_of(shell) as progress:
+            report = train_pipeline(options, progress=progress)
+        show_training(shell, report, output)
+
+
+def show_training(
+    shell: Shell,
+    report: TrainReport,
+    output: Path | None,
+    *,
+    extra: Mapping[str, Any] | None = None,
+) -> None:
+    """The result of a training, for `train` and `demo`; output is None where it is not kept."""
+    document = {"model": output and str(output), **(extra or {}), **report.to_dict()}
+    shell.result(report.tables(), document)
+    betas = ", ".join(f"{beta:g} * {name}" for name, beta in report.betas.items())
+    shell.say(f"\nFinal score = reranker + {betas or 'nothing'} (each score scaled to its spread).")
+    if output is not None:
+        shell.say(f"Model: {output}")

@@ -1,0 +1,96 @@
+"""Trained models as directories: what `tk-spacy train` wrote, opened for use."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.errors import UserError
+from tk_spacy.report import REPORT_FORMAT, TrainReport
+from tk_spacy.reranker import META, Reranker
+
+if TYPE_CHECKING:
+    from tk_spacy.upstream.spacy_parser import SpacySource
+
+REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
+PIPELINE_CONFIG = "config.cfg"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A model directory.
+
+    component: name of the reranker in the spaCy pipeline that the directory is; None where it holds
+        a reranker alone.
+    report: of its training, None where the directory has none.
+    """
+
+    path: Path
+    reranker: Reranker
+    component: str | None
+    report: TrainReport | None
+
+    def candidate_source(self, inventory: LabelInventory) -> tuple[SpacySource, int]:
+        """The model's own upstream parser, and the number of candidates that it is asked for.
+
+        Raises UserError where the model has none.
+        """
+        if self.component is None:
+            raise UserError(
+                f"{self.path}: the model has no parser of its own; give it k-best files, made by "
+                f"the parser that it was trained with"
+            )
+        from tk_spacy.component import TkReranker  # noqa: PLC0415  (imports spaCy)
+        from tk_spacy.upstream.loading import load_pipeline  # noqa: PLC0415
+        from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415
+
+        nlp = load_pipeline(self.path)
+        component = nlp.get_pipe(self.component)
+        if not isinstance(component, TkReranker):
+            raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
+        source = SpacySource(
+            nlp,
+            component=component.source,
+            search=component.search,  # type: ignore[arg-type]  # checked by it
+            inventory=inventory,
+        )
+        return source, component.k
+
+
+def open_model(path: Path) -> Model:
+    """The model in a directory, its parser not yet loaded.
+
+    Raises UserError where there is no such directory, or no model of ours in it.
+    """
+    if not path.is_dir():
+        what = "a file, not a model directory" if path.exists() else "no such model directory"
+        raise UserError(f"{path}: {what}; `tk-spacy train` makes one")
+    component = None
+    place = path
+    if (path / PIPELINE_CONFIG).is_file():
+        inside = [child for child in sorted(path.iterdir()) if _is_reranker(child)]
+        if not inside:
+            raise UserError(f"{path}: a spaCy pipeline without a trained tk_reranker")
+        place = inside[0]
+        component = place.name
+    return Model(path, Reranker.from_disk(place), component, _read_report(path / REPORT_JSON))
+
+
+def _is_reranker(path: Path) -> bool:
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(meta, dict) and meta.get("format") == "tk-spacy reranker"
+
+
+def _read_report(path: Path) -> TrainReport | None:
+    """The report, None where it is missing or not ours: a model works without it."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return TrainReport.from_dict(data) if data["format"] == REPORT_FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

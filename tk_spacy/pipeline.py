@@ -1,0 +1,331 @@
+"""The main path: from a treebank to a trained reranker and what it gained.
+
+Upstream parser and jackknifed candidate lists, the base and the kernel reranker, their scores on
+dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Taub-Tabib et al.
+2015, section 5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tk_spacy
+from tk_spacy.assessment import assess
+from tk_spacy.candidates import CandidateList
+from tk_spacy.errors import UserError
+from tk_spacy.files import replace_directory
+from tk_spacy.kbest_io import write_kbest
+from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN
+from tk_spacy.plan import (
+    SOURCE_NAME,
+    Part,
+    Plan,
+    TrainOptions,
+    enter_work_directory,
+    leave_work_directory,
+    make_plan,
+)
+from tk_spacy.progress import Progress
+from tk_spacy.properties import Schema
+from tk_spacy.report import PartReport, RunTime, TrainReport
+from tk_spacy.reranker import Reranker
+from tk_spacy.resources import Meter
+from tk_spacy.threads import effective_n_threads
+from tk_spacy.training import TrainingStats, learn, prepare_lists, train_reranker
+
+if TYPE_CHECKING:
+    from tk_spacy.upstream.loading import Pipeline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Where the stages of one training report to."""
+
+    progress: Progress
+    meter: Meter
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """A timed stage; yields what takes its progress."""
+        self.progress.begin(name)
+        try:
+            with self.meter.stage(name):
+                yield lambda done, total: self.progress.update(name, done, total)
+        finally:
+            self.progress.end(name)
+
+
+def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
+    """Train, measure and save: the whole of `tk-spacy train`.
+
+    Every mistake in options and files raises UserError before anything is trained or written.  When
+    the training stops halfway the work directory stays, and the same call resumes there.
+    """
+    with Meter() as meter:
+        run = _Run(progress or Progress(), meter)
+        with run.stage("reading the treebank"):
+            plan = make_plan(options)
+        for note in plan.notes:
+            run.progress.warn(note)
+        nlp, lists = _candidate_lists(run, plan)
+        base, kernel, stats = _train_rerankers(run, plan, lists["train"])
+        parts = {
+            name: _assess(run, plan, part, lists[name], base, kernel)
+            for name, part in plan.parts.items()
+            if name != "train"
+        }
+        about = _about(plan)
+        scores = {
+            name: {system: asdict(row) for system, row in part.scores.items()}
+            for name, part in parts.items()
+        }
+        kernel = replace(kernel, about={**about, "scores": scores})
+        with run.stage("saving"), replace_directory(options.output) as directory:
+            _save_model(directory, plan, kernel, nlp)
+            report = TrainReport(
+                about={**about, "settings": options.settings.to_dict()},
+                betas=dict(kernel.combination.betas) if kernel.combination else {},
+                parts=parts,
+                run_time=_run_time(plan, stats, parts, meter),
+                notes=plan.notes,
+            )
+            text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
+            (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
+            (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
+        leave_work_directory(options)
+    return report
+
+
+# Candidate lists
+
+
+def _candidate_lists(
+    run: _Run, plan: Plan
+) -> tuple[Pipeline | None, dict[str, list[CandidateList]]]:
+    """The upstream, if there is one, and the lists of all parts, ready or made here."""
+    options = plan.options
+    lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
+    nlp = plan.nlp
+    if not plan.needs_upstream:
+        return nlp, lists
+    from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415  (imports spaCy)
+
+    if nlp is None:
+        work = enter_work_directory(options)
+        nlp, train_lists = _train_upstream(run, plan, work)
+        if train_lists is not None:
+            lists["train"] = train_lists
+    source = SpacySource(
+        nlp,
+        component=plan.parser,
+        search=options.search,
+        inventory=plan.inventory,
+        name=SOURCE_NAME,
+    )
+    for name, part in plan.parts.items():
+        if name in lists:
+            continue
+        lists[name] = []
+        with run.stage(f"candidates of {name}") as report:
+            for trees in source.candidates(part.sentences, k=options.k):
+                lists[name].append(trees)
+                report(len(lists[name]), len(part.sentences))
+    if options.workdir is not None and plan.trains_upstream:
+        for name, part in plan.parts.items():
+            write_kbest(
+                options.workdir / f"{name}.kbest.conllu",
+                zip(part.sentences, lists[name], strict=True),
+            )
+    return nlp, lists
+
+
+def _train_upstream(
+    run: _Run, plan: Plan, work: Path
+) -> tuple[Pipeline, list[CandidateList] | None]:
+    """The upstream trained on all of train, and lists for train from its folds where needed."""
+    from tk_spacy.upstream.jackknife import (  # noqa: PLC0415  (imports spaCy)
+        FoldProgress,
+        JackknifeError,
+        UpstreamSettings,
+        jackknife,
+    )
+    from tk_spacy.upstream.whole import WholeTraining  # noqa: PLC0415
+
+    options = plan.options
+    train = plan.parts["train"].sentences
+    settings = UpstreamSettings(
+        config=None if options.config is None else str(options.config),
+        component=plan.parser,
+        max_steps=options.max_steps,
+        seed=options.seed,
+        search=options.search,
+    )
+    whole = WholeTraining(
+        train,
+        plan.parts["dev"].sentences,
+        directory=work / "upstream",
+        settings=settings,
+        report=lambda done, total: run.progress.update("  all of train", done, total),
+    )
+
+    def on_fold(fold: FoldProgress) -> None:
+        whole.poll()
+        verb = {"train": "training", "parse": "parsing"}.get(fold.stage)
+        if verb is not None:
+            run.progress.update(f"  fold {fold.fold + 1}, {verb}", fold.step, fold.of)
+
+    if not plan.jackknifes:
+        with run.stage("training the upstream parser"):
+            return whole.result(), None
+    try:
+        with run.stage(f"training the upstream parser, {options.folds} folds"), whole:
+            if options.processes != 1:
+                whole.start()
+            lists = jackknife(
+                train,
+                workdir=work / "folds",
+                folds=options.folds,
+                k=options.k,
+                settings=settings,
+                processes=options.processes,
+                inventory=plan.inventory,
+                progress=on_fold,
+            )
+            return whole.result(), lists
+    except JackknifeError as error:
+        raise UserError(f"{error}; finished parts are kept in {work}") from error
+
+
+# Rerankers
+
+
+def _train_rerankers(
+    run: _Run, plan: Plan, lists: list[CandidateList]
+) -> tuple[Reranker | None, Reranker, TrainingStats]:
+    """The base reranker, where the settings allow one beside the kernel's, and the final one."""
+    options = plan.options
+    settings = options.settings
+    train = plan.parts["train"].sentences
+    schema = Schema.fit(
+        train,
+        plan.parts["dev"].sentences,
+        labels=plan.inventory.names,
+        use_lemma=settings.use_lemma,
+    )
+    base = None
+    if settings.kernel_parts and settings.manual_parts:
+        with run.stage("training the base reranker") as report:
+            without = replace(settings, kernel_parts=())
+            items = prepare_lists(schema, train, lists, without)
+            base, _ = learn(schema, items, without, n_threads=options.threads, progress=report)
+    name = "kernel" if settings.kernel_parts else "base"
+    with run.stage(f"training the {name} reranker"):
+        kernel, stats = train_reranker(
+            train,
+            lists,
+            settings,
+            schema=schema,
+            seed=options.seed,
+            paper_grid=options.paper_grid,
+            n_threads=options.threads,
+            progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
+        )
+    return base, kernel, stats
+
+
+def _assess(
+    run: _Run,
+    plan: Plan,
+    part: Part,
+    lists: list[CandidateList],
+    base: Reranker | None,
+    kernel: Reranker,
+) -> PartReport:
+    with run.stage(f"scoring {part.name}") as report:
+        return assess(
+            part.sentences,
+            lists,
+            base=base,
+            kernel=kernel,
+            seed=plan.options.seed,
+            n_threads=plan.options.threads,
+            progress=report,
+        )
+
+
+# What is saved
+
+
+def _save_model(directory: Path, plan: Plan, reranker: Reranker, nlp: Pipeline | None) -> None:
+    """The upstream with the reranker in it, or the reranker alone where there is no upstream."""
+    if nlp is None:
+        for name, content in reranker.to_files().items():
+            (directory / name).write_bytes(content)
+        return
+    from tk_spacy.component import add_reranker  # noqa: PLC0415  (imports spaCy)
+
+    options = plan.options
+    add_reranker(nlp, reranker, source=plan.parser, k=options.k, search=options.search)
+    nlp.to_disk(directory)
+
+
+def _about(plan: Plan) -> dict[str, Any]:
+    """What the model was made from: the same for every run with the same input."""
+    options = plan.options
+    if plan.trains_upstream:
+        upstream = {
+            "trained": True,
+            "config": options.config.name if options.config else "default",
+            "max_steps": options.max_steps,
+            "folds": options.folds if plan.jackknifes else None,
+        }
+    else:
+        upstream = {"trained": False, "pipeline": options.upstream}
+    given = {
+        "train": options.candidates,
+        "dev": options.dev_candidates,
+        "test": options.test_candidates,
+    }
+    return {
+        "title": options.title or _title(options.train),
+        "tk_spacy": tk_spacy.__version__,
+        "treebank": {name: part.about() for name, part in plan.parts.items()},
+        "upstream": upstream,
+        "candidates": {
+            "k": options.k,
+            "search": options.search,
+            "files": {name: path.name for name, path in given.items() if path is not None},
+        },
+        "seed": options.seed,
+        "paper_grid": options.paper_grid,
+    }
+
+
+def _title(train: Path) -> str:
+    """The treebank's name: its directory's where that is UD's, else the file's."""
+    parent = train.resolve().parent.name
+    if parent.startswith("UD_"):
+        return parent
+    return train.name.removesuffix(".conllu").removesuffix("train").rstrip("-_.") or train.name
+
+
+def _run_time(
+    plan: Plan, stats: TrainingStats, parts: Mapping[str, PartReport], meter: Meter
+) -> RunTime:
+    train = plan.parts["train"]
+    return RunTime(
+        sentences=len(train.sentences),
+        mean_length=train.words / len(train.sentences),
+        support_parts=stats.support_parts,
+        training_seconds=stats.seconds,
+        tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
+        threads=effective_n_threads(plan.options.threads),
+        stages=dict(meter.seconds),
+        total_seconds=meter.total_seconds,
+        peak_bytes=meter.sample(),
+    )

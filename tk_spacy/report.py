@@ -1,0 +1,350 @@
+"""Tables as data, and the tables of this project: the paper's Tables 2 and 3, scores, batch runs.
+
+A table is made once and shown as a rich table, as Markdown or as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Group
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tk_spacy.evaluation import Bootstrap, Scores
+
+Cell = str | int | float | None
+
+NO_VALUE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its heading, its name in JSON, and how many decimals its numbers show."""
+
+    heading: str
+    key: str
+    digits: int = 2
+    align: Literal["left", "right"] = "right"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A titled table with notes below it; a cell is text, a number, or None for no value."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {row} has {len(row)} cells for {len(self.columns)} columns")
+
+    def to_rich(self) -> Group:
+        """For the terminal."""
+        # Text, not str: a heading or file name may hold what rich takes for markup.
+        table = RichTable(
+            title=Text(self.title, style="bold"),
+            title_justify="left",
+            show_header=any(column.heading for column in self.columns),
+        )
+        for column in self.columns:
+            table.add_column(
+                Text(column.heading),
+                justify=column.align,
+                no_wrap=column.align == "right",
+                overflow="fold",
+            )
+        for row in self._shown():
+            table.add_row(*(Text(cell) for cell in row))
+        # Not as caption, which rich folds to the table's width.
+        return Group(table, *(Text(note, style="dim") for note in self.notes))
+
+    def to_markdown(self) -> str:
+        """For README files and notes."""
+        heads = [column.heading for column in self.columns]
+        rule = ["---" if column.align == "left" else "---:" for column in self.columns]
+        rows = [heads, rule, *([cell.replace("|", "\\|") for cell in row] for row in self._shown())]
+        lines = ["| " + " | ".join(row) + " |" for row in rows]
+        parts = [f"**{self.title}**", "\n".join(lines), *self.notes]
+        return "\n\n".join(parts) + "\n"
+
+    def records(self) -> list[dict[str, Cell]]:
+        """For JSON: one dict a row, numbers unrounded."""
+        keys = [column.key for column in self.columns]
+        return [dict(zip(keys, row, strict=True)) for row in self.rows]
+
+    def _shown(self) -> list[list[str]]:
+        return [
+            [show(cell, column.digits) for cell, column in zip(row, self.columns, strict=True)]
+            for row in self.rows
+        ]
+
+
+def show(value: Cell, digits: int = 2) -> str:
+    """A cell as text: thousands apart, floats with that many decimals."""
+    if value is None:
+        return NO_VALUE
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def show_seconds(seconds: float) -> str:
+    """A duration as people say it: 0.42 s, 38.1 s, 12 min 05 s, 1 h 02 min."""
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def show_p(p: float) -> str:
+    """A p-value with the digits that mean something."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+# Scores
+
+
+SCORE_COLUMNS = (
+    Column("UAS", "uas"),
+    Column("LAS", "las"),
+    Column("UAS no punct.", "uas_nopunct"),
+    Column("LAS no punct.", "las_nopunct"),
+)
+MORE_SCORE_COLUMNS = (
+    *SCORE_COLUMNS,
+    Column("LAS universal", "las_universal"),
+    Column("CLAS", "clas"),
+    Column("exact", "exact_match"),
+)
+
+
+def scores_table(
+    title: str,
+    systems: Mapping[str, Scores],
+    *,
+    columns: Sequence[Column] = SCORE_COLUMNS,
+    notes: Sequence[str] = (),
+) -> Table:
+    """One row of scores for each system."""
+    rows = tuple(
+        (name, *(getattr(scores, column.key) for column in columns))
+        for name, scores in systems.items()
+    )
+    return Table(
+        title=title,
+        columns=(Column("system", "system", align="left"), *columns),
+        rows=rows,
+        notes=tuple(notes),
+    )
+
+
+def bootstrap_note(name_a: str, name_b: str, result: Bootstrap) -> str:
+    """One line about a paired bootstrap of two systems."""
+    return (
+        f"{name_b} - {name_a}: {result.difference:+.2f} {result.metric.upper()} "
+        f"[{result.low:+.2f}, {result.high:+.2f}], one-sided {show_p(result.p_one_sided)}, "
+        f"two-sided {show_p(result.p_two_sided)} (paired bootstrap)"
+    )
+
+
+# The report of a training
+
+
+BASE_PARSER, BASE_RERANKER = "base parser", "base reranker"
+KERNEL_RERANKER, FINAL, ORACLE = "kernel reranker", "final system", "oracle"
+REPORT_FORMAT = "tk-spacy training report"
+SYSTEMS = (BASE_PARSER, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReport:
+    """What was measured on dev or test.
+
+    scores: of each of SYSTEMS.  tests: paired bootstraps of the final system against the base
+    parser.  trees: mean number of candidates.  tokens_per_second: of choosing among ready lists.
+    """
+
+    sentences: int
+    words: int
+    trees: float
+    tokens_per_second: float
+    scores: Mapping[str, Scores]
+    tests: Sequence[Bootstrap]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """The paper's Table 3 and the cost of the whole command.
+
+    sentences, mean_length: of the training treebank.  support_parts: of the kernel reranker.
+    training_seconds: of its last training.  threads: of training and reranking.  stages: wall
+    seconds of the command's stages.  peak_bytes: memory, children included.
+    """
+
+    sentences: int
+    mean_length: float
+    support_parts: int
+    training_seconds: float
+    tokens_per_second: float
+    threads: int
+    stages: Mapping[str, float]
+    total_seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainReport:
+    """Everything that a training measured.
+
+    about: settings and provenance, JSON values, the same in every run.  parts: "dev", "test".
+    betas: weights of the final score.  notes: warnings, as they were shown.
+    """
+
+    about: Mapping[str, Any]
+    betas: Mapping[str, float]
+    parts: Mapping[str, PartReport]
+    run_time: RunTime
+    notes: Sequence[str] = field(default=())
+
+    def tables(self) -> list[Table]:
+        """Tables 2 (one for each part) and 3, and the wall times."""
+        return [
+            *(
+                table_2(name, part, self.about.get("title", ""))
+                for name, part in self.parts.items()
+            ),
+            table_3(self.run_time),
+            stages_table(self.run_time),
+        ]
+
+    def to_markdown(self) -> str:
+        """All tables and notes."""
+        betas = ", ".join(f"{name} {beta:g}" for name, beta in self.betas.items())
+        parts = [f"# {self.about.get('title') or 'Training report'}"]
+        parts += [table.to_markdown().rstrip() for table in self.tables()]
+        parts.append(f"Weight of the base parser's score in the final system: {betas}.")
+        parts += [f"Note: {note}" for note in self.notes]
+        return "\n\n".join(parts) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"format": REPORT_FORMAT, "format_version": 1, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TrainReport:
+        """The inverse of `to_dict`.  Raises KeyError or TypeError for other data."""
+        parts = {
+            name: PartReport(
+                **{
+                    **part,
+                    "scores": {system: Scores(**row) for system, row in part["scores"].items()},
+                    "tests": [Bootstrap(**test) for test in part["tests"]],
+                }
+            )
+            for name, part in data["parts"].items()
+        }
+        return cls(
+            about=data["about"],
+            betas=data["betas"],
+            parts=parts,
+            run_time=RunTime(**data["run_time"]),
+            notes=data["notes"],
+        )
+
+
+def table_2(name: str, part: PartReport, title: str = "") -> Table:
+    """The paper's Table 2 for one treebank part, with and without punctuation."""
+    notes = [bootstrap_note(BASE_PARSER, FINAL, test) for test in part.tests]
+    notes.append(
+        f"{part.sentences:,} sentences, {part.words:,} words, {part.trees:.1f} candidates a "
+        "sentence; oracle: the best candidate by each score."
+    )
+    where = f" on {title}" if title else ""
+    return scores_table(f"Scores{where} {name}", part.scores, notes=notes)
+
+
+def table_3(run: RunTime) -> Table:
+    """The paper's Table 3."""
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("sentences", run.sentences),
+        ("mean sentence length", f"{run.mean_length:.1f}"),
+        ("support parts", run.support_parts),
+        ("training time of the reranker", show_seconds(run.training_seconds)),
+        ("reranking, tokens/s", round(run.tokens_per_second)),
+        ("threads", run.threads),
+    )
+    return Table(
+        title="Runtime of the kernel reranker",
+        columns=(Column("", "quantity", align="left"), Column("", "value")),
+        rows=rows,
+    )
+
+
+def stages_table(run: RunTime) -> Table:
+    """Wall time of each stage of the command."""
+    rows = [(name, show_seconds(seconds)) for name, seconds in run.stages.items()]
+    rows.append(("whole command", show_seconds(run.total_seconds)))
+    return Table(
+        title="Wall time",
+        columns=(Column("stage", "stage", align="left"), Column("time", "time")),
+        rows=tuple(rows),
+        notes=(f"Peak memory, child processes included: {run.peak_bytes / 2**20:,.0f} MB.",),
+    )
+
+
+# Batch runs
+
+
+def batch_table(
+    files: Sequence[Mapping[str, Any]], total: Mapping[str, Any], *, title: str = "Reranked files"
+) -> Table:
+    """One row for each file, as `file_reranking.FileResult.to_dict` has it, and their sum."""
+    scored = any(row["scores"] for row in files)
+    columns = [
+        Column("file", "input", align="left"),
+        Column("", "status", align="left"),
+        Column("sentences", "sentences"),
+        Column("words", "words"),
+        Column("tokens/s", "tokens_per_second"),
+        Column("changed words", "changed"),
+    ]
+    if scored:
+        columns += [
+            Column("UAS", "uas_parser"),
+            Column("→", "uas_final"),
+            Column("LAS", "las_parser"),
+            Column("→", "las_final"),
+        ]
+    rows = [_batch_row(row, scored) for row in files]
+    if len(files) > 1:
+        folder = os.path.commonpath([Path(row["input"]).parent for row in files])
+        title = f"{title} of {folder}" if folder else title
+        rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
+        rows.append(_batch_row({**total, "status": ""}, scored))
+    notes = ["Scores of the base parser → of the reranked trees."] if scored else []
+    return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
+
+
+def _batch_row(row: Mapping[str, Any], scored: bool) -> tuple[Cell, ...]:
+    numbers: tuple[Cell, ...] = (None,) * 4
+    if row["sentences"]:
+        speed = round(row["words"] / max(row["seconds"], 1e-9))
+        numbers = (row["sentences"], row["words"], speed, row["changed"])
+    cells = (row["input"], row["status"], *numbers)
+    if not scored:
+        return cells
+    scores = row["scores"]
+    if not scores:
+        return (*cells, None, None, None, None)
+    pairs = [(metric, system) for metric in ("uas", "las") for system in ("parser", "final")]
+    return (*cells, *(scores[system][metric] for metric, system in pairs))

@@ -1,0 +1,66 @@
+"""A spaCy pipeline that somebody else trained, as upstream."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.pipeline import DependencyParser
+from spacy.util import load_model_from_config
+
+from tk_spacy.errors import UserError
+from tk_spacy.upstream.train_parser import load_upstream_config
+
+Pipeline = Language
+"""For modules that name a pipeline's type but must not import spaCy themselves."""
+
+
+def load_pipeline(name: str | os.PathLike[str]) -> Language:
+    """A spaCy pipeline by its directory or package name.  Raises UserError where there is none."""
+    name = os.fspath(name)
+    try:
+        return spacy.load(name)
+    except OSError as error:
+        if Path(name).is_dir():
+            raise UserError(f"{name}: no spaCy pipeline: {_first_line(error)}") from error
+        raise UserError(
+            f"{name}: neither a directory with a spaCy pipeline nor an installed pipeline package"
+        ) from error
+    except Exception as error:
+        # A damaged directory, or one of another version, fails in whatever part reads it.
+        raise UserError(
+            f"{name}: spaCy cannot load it ({type(error).__name__}: {_first_line(error)})"
+        ) from error
+
+
+def find_parser(nlp: Language, *, where: str) -> str:
+    """Name of the pipeline's dependency parser.  Raises UserError where it has none, or several."""
+    found = [name for name, pipe in nlp.pipeline if isinstance(pipe, DependencyParser)]
+    if len(found) == 1:
+        return found[0]
+    if "parser" in found:
+        return "parser"
+    names = ", ".join(nlp.pipe_names) or "nothing"
+    which = "no dependency parser" if not found else "several dependency parsers"
+    raise UserError(f"{where}: the pipeline has {which}; it has: {names}")
+
+
+def check_config(
+    path: str | os.PathLike[str] | None, *, max_steps: int | None = None, seed: int | None = None
+) -> str:
+    """Name of the parser that a training config makes.  Raises UserError where it makes none."""
+    config = load_upstream_config(path, max_steps=max_steps, seed=seed)
+    where = "the default config" if path is None else os.fspath(path)
+    try:
+        nlp = load_model_from_config(config, auto_fill=True)
+    except Exception as error:
+        # Unknown factories, architectures and settings each have an error type of their own.
+        reason = " ".join(str(error).split())
+        raise UserError(f"{where}: spaCy cannot build this config: {reason}") from error
+    return find_parser(nlp, where=where)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["no reason given"])[0]
