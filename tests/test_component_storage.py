@@ -2,7 +2,9 @@
 
 import copy
 import json
+import os
 import pickle
+import signal
 import subprocess
 import sys
 
@@ -165,14 +167,18 @@ def test_storage_two_processes_after_openmp(nlp, tmp_path, method):
     nlp.to_disk(tmp_path / "pipeline")
     write_conllu(tmp_path / "some.conllu", new_sentences(14))
     (tmp_path / "main.py").write_text(PROCESSES, encoding="utf-8")
-    run = subprocess.run(
-        [
-            *(sys.executable, "-W", "ignore", tmp_path / "main.py"),
-            *(tmp_path / "pipeline", tmp_path / "some.conllu", method),
-        ],
-        capture_output=True,
+    command = [sys.executable, "-W", "ignore", tmp_path / "main.py", tmp_path / "pipeline"]
+    # In a session of its own, so that hanging children end with it.
+    with subprocess.Popen(
+        [*command, tmp_path / "some.conllu", method],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=60,
-    )
-    assert run.stdout.strip() == "14", run.stderr
+        start_new_session=True,
+    ) as run:
+        try:
+            output, errors = run.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
+    assert output.strip() == "14", errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,8 @@ def _word_candidates(
     heads, labels, scores = sentence.word_trees(found)
     own = sentence.heads, inventory.encode(sentence.deprels)
     equal = np.flatnonzero((heads == own[0]).all(axis=1) & (labels == own[1]).all(axis=1))
+    if equal.size and heads is found.heads:  # no white space: the list is in order already
+        return replace(found, base=int(equal[0]))
     if equal.size:
         base = int(equal[0])
     else:

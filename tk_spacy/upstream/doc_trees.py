@@ -86,6 +86,8 @@ class DocSentence:
 
         Those that are no tree with a single root any more are left out.
         """
+        if len(self.words) == self.end - self.start:
+            return trees.heads, trees.labels, trees.scores
         heads = _contract(trees.heads, self.words)
         rows = np.setdiff1d(np.arange(len(heads)), invalid_trees(heads))
         heads = heads[rows]
@@ -143,8 +145,6 @@ def _read_sentence(
 def _contract(heads: Int32, words: Intp) -> Int32:
     """Trees over tokens, int32[k, n], as trees over some of them, int32[k, m], 0 the root."""
     k, n = heads.shape
-    if len(words) == n:
-        return heads
     above = np.zeros((k, n + 1), dtype=np.int32)
     above[:, 1:] = heads
     # A word is its own nearest word; a white-space token takes its head's, in at most n steps.
