@@ -381,7 +381,7 @@ def test_search_agrees_with_spacys_own_states(nlp, sentences):
     for sentence in [s for s in sentences if len(s) <= 8][:8]:
         doc = doc_from_sentence(nlp.vocab, sentence)
         expected = reference_search.search(parser, doc, max_runs=25)
-        maker.model.begin(maker.vectors([doc]), first=0, n_words=len(doc))
+        maker.begin(doc, maker.vectors([doc]), first=0)
         heads, labels, _, _, logps, _ = maker.search.search(
             max_runs=25, max_trees=25, max_margin=np.inf
         )

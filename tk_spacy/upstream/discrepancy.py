@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from spacy.pipeline import DependencyParser
-from spacy.pipeline._parser_internals.nonproj import projectivize
+from spacy.pipeline._parser_internals.nonproj import is_nonproj_tree, projectivize
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.upstream.context_scores import ContextScores
@@ -33,16 +33,14 @@ LEFT, RIGHT = MOVE_TYPES["L"], MOVE_TYPES["R"]
 
 @dataclass(slots=True)
 class Pool:
-    """Trees of one sentence before duplicates are merged; row 0 is the parser's own.
+    """Trees of one sentence, equal ones among them perhaps; row 0 is the parser's own.
 
     heads int32[m, n], 0 the root; labels int32[m, n], ids of the inventory; scores float64[m].
-    costs float64[m] are taken from the scores where trees compete for a place in a list.
     """
 
     heads: NDArray[np.int32]
     labels: NDArray[np.int32]
     scores: NDArray[np.float64]
-    costs: NDArray[np.float64]
 
     @classmethod
     def join(cls, pools: Sequence[Pool]) -> Pool:
@@ -51,34 +49,17 @@ class Pool:
             heads=np.concatenate([pool.heads for pool in pools]),
             labels=np.concatenate([pool.labels for pool in pools]),
             scores=np.concatenate([pool.scores for pool in pools]),
-            costs=np.concatenate([pool.costs for pool in pools]),
         )
-
-    def choose(self, k: int) -> NDArray[np.intp]:
-        """Rows of all copies of the k distinct trees that win the places, row 0 among them."""
-        values = self.scores - self.costs
-        values[0] = np.inf
-        both = np.concatenate([self.heads, self.labels], axis=1)
-        chosen: list[int] = []
-        seen: set[bytes] = set()
-        for row in np.argsort(-values, kind="stable").tolist():
-            tree = both[row].tobytes()
-            if tree in seen:
-                chosen.append(row)
-            elif len(seen) < k:
-                seen.add(tree)
-                chosen.append(row)
-        return np.array(chosen, dtype=np.intp)
 
 
 class PoolMaker:
-    """Makes pools from Docs of one sentence each, whose upstream vectors are in place.
+    """Makes pools of one Doc of one sentence at a time: call `begin` for it, then what is wanted.
 
     parser:      a trained spaCy `parser` or `beam_parser`.
     inventory:   where labels get their ids.
     max_margin:  log-odds that one discrepancy may cost at most.
-    label_cost:  log-odds added to the cost of each second-best label when candidates compete for
-                 places: another label changes one word's LAS, another head much more.
+    label_cost:  log-odds added to the cost of each second-best label when trees compete for places:
+                 another label changes one word's LAS, another head much more.
     """
 
     def __init__(
@@ -112,6 +93,7 @@ class PoolMaker:
         }
         self.model = self._copy_weights()
         self.search = DiscrepancySearch(self.model)
+        self._doc: Doc | None = None
 
     def vectors(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """The precomputed part of the model for a batch, float32[1 + tokens, ...]; row 0 pads."""
@@ -119,21 +101,23 @@ class PoolMaker:
         vectors = model.get_ref("lower").predict(model.layers[0].predict(list(docs)))
         return np.ascontiguousarray(_to_numpy(vectors).reshape(len(vectors), -1))
 
-    def discrepancies(
-        self, doc: Doc, cached: NDArray[np.float32], *, first: int, max_runs: int, limit: int
-    ) -> Pool:
-        """The parser's own tree and at most `limit` more of the likeliest that a search finds.
-
-        cached and first: the batch's vectors and where the Doc starts in the batch.
-        """
+    def begin(self, doc: Doc, cached: NDArray[np.float32], *, first: int) -> None:
+        """Take up a Doc; cached and first: its batch's vectors and where it starts there."""
+        self._doc = doc
         self.model.begin(cached, first=first, n_words=len(doc))
+
+    def has_begun(self, doc: Doc) -> bool:
+        """Whether this Doc is the one taken up last, so that its scores are still known."""
+        return self._doc is doc
+
+    def discrepancies(self, *, max_runs: int, limit: int) -> Pool:
+        """The parser's own tree and at most `limit` of the likeliest that a search finds."""
         heads, actions, seconds, margins, logps, _ = self.search.search(
             max_runs=max_runs, max_trees=max_runs, max_margin=self.max_margin
         )
         chosen = best_labellings(logps, margins + self.label_cost, limit=limit)
         rows = np.array([0, *(row for row, _ in chosen)])
         heads, actions, scores = heads[rows], actions[rows], logps[rows]
-        costs = np.array([0, *(self.label_cost * len(words) for _, words in chosen)])
         for candidate, (row, words) in enumerate(chosen, start=1):
             if words:
                 swapped = list(words)
@@ -141,13 +125,14 @@ class PoolMaker:
                 scores[candidate] -= margins[row, swapped].sum()
         # A tree's likeliest derivation may be another one than that which found it.
         known = score_trees(self.model, heads=heads, actions=actions)
-        return self._pool(doc, heads, actions, np.maximum(scores, known), costs)
+        return self._pool(heads, actions, np.maximum(scores, known))
 
-    def beam(self, docs: Sequence[Doc], cached: NDArray[np.float32], *, width: int) -> list[Pool]:
-        """The parses of spaCy's own beam search, scored like those of the discrepancy search."""
+    def beam_parses(
+        self, docs: Sequence[Doc], *, width: int
+    ) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        """Heads and actions, each int32[m, n], of spaCy's own beam search, best first."""
+        found = []
         beams = self.parser.beam_parse(list(docs), beam_width=width, beam_density=0.0)
-        pools = []
-        first = 0
         for doc, beam in zip(docs, beams, strict=True):
             parses = [parse for _, parse in self.parser.moves.get_beam_parses(beam)]
             heads = np.full((max(1, len(parses)), len(doc)), -1, dtype=np.int32)
@@ -156,60 +141,64 @@ class PoolMaker:
                 for head, child, label in parse:
                     heads[row, child] = head
                     actions[row, child] = self.actions[LEFT if head > child else RIGHT, label]
-            self.model.begin(cached, first=first, n_words=len(doc))
-            scores = score_trees(self.model, heads=heads, actions=actions)
-            pools.append(self._pool(doc, heads, actions, scores, np.zeros(len(heads))))
-            first += len(doc)
-        return pools
+            found.append((heads, actions))
+        return found
 
-    def scores(
-        self,
-        cached: NDArray[np.float32],
-        *,
-        first: int,
-        heads: NDArray[np.int32],
-        deprels: Sequence[Sequence[str]],
-    ) -> NDArray[np.float64]:
-        """Log-probabilities float64[m] of any trees, heads int32[m, n] and m x n labels of UD.
+    def scored(self, heads: NDArray[np.int32], actions: NDArray[np.int32]) -> Pool:
+        """A pool of projective trees given by heads (0-based, -1 for the root) and actions."""
+        return self._pool(heads, actions, score_trees(self.model, heads=heads, actions=actions))
 
-        A relation that the parser was never trained on scores -infinity.
+    def scores(self, heads: NDArray[np.int32], labels: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Log-probabilities float64[m] of any trees: heads int32[m, n] as UD has them, label ids.
+
+        -infinity where a tree has a relation that the parser was not trained on.
         """
-        lifted = np.empty_like(heads)
-        actions = np.full_like(heads, -1)
-        for row, labels in enumerate(deprels):
-            own = [word if head == 0 else head - 1 for word, head in enumerate(heads[row].tolist())]
-            projective, names = projectivize(own, list(labels))
-            for word, (head, name) in enumerate(zip(projective, names, strict=True)):
-                lifted[row, word] = -1 if head == word else head
-                if head != word:
-                    move = LEFT if head > word else RIGHT
-                    plain = name.partition(DECORATION)[0]
-                    actions[row, word] = self.actions.get(
-                        (move, name), self.actions.get((move, plain), -1)
-                    )
-        self.model.begin(cached, first=first, n_words=heads.shape[1])
-        return score_trees(self.model, heads=lifted, actions=actions)
+        n = heads.shape[1]
+        own = heads - 1
+        by_label = self._actions_by_label()
+        actions = np.where(
+            own > np.arange(n), by_label[LEFT][labels], by_label[RIGHT][labels]
+        ).astype(np.int32)
+        for row in range(len(own)):
+            whole = [word if head < 0 else head for word, head in enumerate(own[row].tolist())]
+            if is_nonproj_tree(whole):
+                names = self.inventory.decode(labels[row].tolist())
+                lifted, marked = projectivize(whole, list(names))
+                for word, (head, name) in enumerate(zip(lifted, marked, strict=True)):
+                    if head != whole[word]:
+                        move = LEFT if head > word else RIGHT
+                        own[row, word] = head
+                        # A lift that was never seen in training is scored as a plain arc.
+                        plain = name.partition(DECORATION)[0]
+                        actions[row, word] = self.actions.get(
+                            (move, name), self.actions.get((move, plain), -1)
+                        )
+        return score_trees(self.model, heads=own, actions=actions)
+
+    def _actions_by_label(self) -> dict[int, NDArray[np.int32]]:
+        """Of each arc move the action by label id, -1 where there is none."""
+        tables = {move: np.full(len(self.inventory), -1, np.int32) for move in (LEFT, RIGHT)}
+        for (move, name), action in self.actions.items():
+            if move in tables and DECORATION not in name:
+                tables[move][self.label_ids[action]] = action
+        return tables
 
     def _pool(
-        self,
-        doc: Doc,
-        heads: NDArray[np.int32],
-        actions: NDArray[np.int32],
-        scores: NDArray[np.float64],
-        costs: NDArray[np.float64],
+        self, heads: NDArray[np.int32], actions: NDArray[np.int32], scores: NDArray[np.float64]
     ) -> Pool:
         labels = self.label_ids[actions]
         heads = heads + 1
         blank: list[bool] | None = None
         for row in np.flatnonzero(self.decorated[actions].any(axis=1)).tolist():
             if blank is None:
-                blank = [token.is_space for token in doc]
+                assert self._doc is not None
+                blank = [token.is_space for token in self._doc]
             tree = (heads[row] - 1).tolist()
             names = [self.action_names[action] for action in actions[row].tolist()]
             deprojectivize(tree, names, is_space=blank)
             heads[row] = np.add(tree, 1)
             labels[row] = self.inventory.encode(map(to_ud_label, names))
-        return Pool(heads=heads, labels=labels, scores=scores, costs=costs)
+        return Pool(heads=heads, labels=labels, scores=scores)
 
     def _copy_weights(self) -> ContextScores:
         model = self.parser.model

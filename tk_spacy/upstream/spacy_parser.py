@@ -1,27 +1,30 @@
-"""Candidate trees from any trained spaCy `parser` or `beam_parser`."""
+"""Candidate trees from any trained spaCy `parser` or `beam_parser`, or from two of them.
+
+A pipeline that `train_upstream` made holds a second parser, which reads sentences from right to
+left and is disabled, so that it runs here only.  Trees come from both then, and each is scored by
+both: where the two agree, a tree is much more often right than either of them knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from spacy.pipeline import DependencyParser
+from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.errors import UserError
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.corpus import doc_from_sentence
-from tk_spacy.upstream.discrepancy import Pool, PoolMaker
-from tk_spacy.upstream.train_parser import train_upstream
+from tk_spacy.upstream.discrepancy import Pool
+from tk_spacy.upstream.reading import ReadBatch, Reading, Search, listened_pipes
+from tk_spacy.upstream.train_parser import backward_name, train_upstream
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-__all__ = ["SpacySource", "train_upstream"]
-
-Search = Literal["discrepancy", "beam", "both"]
+__all__ = ["Search", "SpacySource", "listened_pipes", "train_upstream"]
 
 
 class SpacySource:
@@ -29,18 +32,22 @@ class SpacySource:
 
     nlp:        pipeline that holds the parser, and the tok2vec that it may listen to.
     component:  name of the parser in it.
+    backward:   whether to use the parser's right-to-left twin too; None where the pipeline has it.
     search:     "discrepancy" (many different trees), "beam" (spaCy's own), or "both" in one list.
     runs:       parser runs of the discrepancy search for each candidate asked for; more runs give
                 slightly better lists for more time.
     beam_width: of the beam search, k where None.
     batch_words: words in one batch of the model.
+    label_cost: log-odds that each word's label that differs from a better tree with the same heads
+                costs a tree in the competition for a place; 0 fills lists with labellings of few
+                trees.
     inventory:  table of labels to share with other lists.
     gold_tags:  whether the parser sees a Sentence's XPOS, UPOS, FEATS and LEMMA columns.
 
     A candidate's score is the natural logarithm of a probability: that of the likeliest known
     derivation of the tree, each action normalised over the actions allowed in its state; where
-    several actions lead to the same tree (the dynamic oracle's), their sum.  Locally normalised, so
-    it compares trees of one sentence.  Scores of different sentences are not comparable.
+    several actions lead to the same tree (the dynamic oracle's), their sum.  With two parsers it is
+    the sum of the two logarithms.  It compares trees of one sentence, not of different sentences.
 
     Raises UserError where the pipeline has no such parser.
     """
@@ -50,10 +57,12 @@ class SpacySource:
         nlp: Language,
         *,
         component: str = "parser",
+        backward: bool | None = None,
         search: Search = "discrepancy",
         runs: int = 4,
         beam_width: int | None = None,
         batch_words: int = 2000,
+        label_cost: float = 3.0,
         inventory: LabelInventory | None = None,
         gold_tags: bool = True,
         name: str = "spacy",
@@ -62,29 +71,27 @@ class SpacySource:
             raise ValueError(f"search must be discrepancy, beam or both, got {search!r}")
         if runs < 1:
             raise ValueError(f"runs must be at least 1, got {runs}")
-        if component not in nlp.component_names:
-            raise UserError(
-                f"the pipeline has no component {component!r}; it has: "
-                f"{', '.join(nlp.component_names) or 'none'}"
-            )
-        parser = nlp.get_pipe(component)
-        if not isinstance(parser, DependencyParser):
-            raise UserError(
-                f"component {component!r} is a {type(parser).__name__}; a spaCy 'parser' or "
-                f"'beam_parser' is needed"
-            )
         self.name = name
         self.nlp = nlp
-        self.search = search
-        self.runs = runs
-        self.beam_width = beam_width
         self.batch_words = batch_words
+        self.label_cost = label_cost
         self.gold_tags = gold_tags
         self.inventory = LabelInventory() if inventory is None else inventory
-        self._parser = parser
-        self._own_beam = int(parser.cfg["beam_width"])
-        self._maker = PoolMaker(parser, inventory=self.inventory)
-        self._before = listened_pipes(nlp, parser)
+        twin = backward_name(component)
+        if backward is None:
+            backward = twin in nlp.component_names
+        self._readings = [
+            Reading(
+                nlp,
+                name,
+                inventory=self.inventory,
+                search=search,
+                runs=runs,
+                beam_width=beam_width,
+                mirrored=name == twin,
+            )
+            for name in ([component, twin] if backward else [component])
+        ]
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence; its trees, if any, are not looked at."""
@@ -102,8 +109,10 @@ class SpacySource:
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         for batch in _batches(docs, self.batch_words):
-            for pool in self._pools(batch, k):
-                rows = pool.choose(k)
+            read = [reading.read(batch, k=k) for reading in self._readings]
+            for i in range(len(batch)):
+                pool = _pool(read, i)
+                rows = _choose(pool, k, self.label_cost)
                 yield CandidateList.from_arrays(
                     pool.heads[rows],
                     pool.labels[rows],
@@ -112,53 +121,72 @@ class SpacySource:
                     sources=(self.name,),
                 )
 
-    def scores(self, sentence: Sentence, trees: CandidateList) -> np.ndarray:
-        """What this parser thinks of trees of any origin: log-probabilities float64[k].
+    def scores(self, sentence: Sentence, trees: CandidateList) -> NDArray[np.float64]:
+        """What the parser, or both, think of trees of any origin: log-probabilities float64[k].
 
-        -infinity where a tree has a relation that the parser was not trained on.
+        -infinity where a tree has a relation that a parser was not trained on.
         """
         doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
         return self.scores_of_doc(doc, trees)
 
-    def scores_of_doc(self, doc: Doc, trees: CandidateList) -> np.ndarray:
+    def scores_of_doc(self, doc: Doc, trees: CandidateList) -> NDArray[np.float64]:
         """The same for a Doc as `candidates_from_docs` takes it."""
-        return self._maker.scores(
-            self._maker.vectors(self._prepared([doc])),
-            first=0,
-            heads=trees.heads,
-            deprels=[trees.deprels(j) for j in range(len(trees))],
-        )
-
-    def _pools(self, docs: list[Doc], k: int) -> Iterator[Pool]:
-        docs = self._prepared(docs)
-        cached = self._maker.vectors(docs)
-        beams: list[list[Pool]] = []
-        if self._own_beam > 1:
-            beams.append(self._maker.beam(docs, cached, width=self._own_beam))
-        if self.search != "discrepancy":
-            beams.append(self._maker.beam(docs, cached, width=self.beam_width or max(2, k)))
-        # A beam parser's own tree heads its own beam; all others' is the greedy one.
-        runs = 1 if self.search == "beam" else self.runs * k
-        first = 0
-        for i, doc in enumerate(docs):
-            found = [beam[i] for beam in beams]
-            greedy = self._maker.discrepancies(
-                doc, cached, first=first, max_runs=runs, limit=1 if runs == 1 else 2 * k
-            )
-            found.insert(1 if self._own_beam > 1 else 0, greedy)
-            first += len(doc)
-            yield Pool.join(found)
-
-    def _prepared(self, docs: list[Doc]) -> list[Doc]:
-        for doc in docs:
-            for token in doc:
-                token.is_sent_start = token.i == 0
-        for pipe in self._before:
-            pipe.set_annotations(docs, pipe.predict(docs))
-        return docs
+        labels = trees.labels
+        if trees.inventory is not self.inventory:
+            rows = [trees.deprels(j) for j in range(len(trees))]
+            labels = np.stack([self.inventory.encode(row) for row in rows])
+        total = np.zeros(len(trees))
+        for reading in self._readings:
+            total += reading.read([doc], k=1).scores(0, trees.heads, labels)
+        return total
 
 
-def _batches(docs: Iterable[Doc], words: int) -> Iterator[list[Doc]]:
+def _pool(read: Sequence[ReadBatch], i: int) -> Pool:
+    """Trees of Doc i of a batch from all parsers, scored by all; row 0 is the first one's own."""
+    pools = [batch.pool(i) for batch in read]
+    if len(pools) == 1:
+        return pools[0]
+    joined = Pool.join(pools)
+    total = np.zeros(len(joined.scores))
+    start = 0
+    for batch, pool in zip(read, pools, strict=True):
+        own = batch.scores(i, joined.heads, joined.labels)
+        found = slice(start, start + len(pool.scores))
+        own[found] = np.maximum(own[found], pool.scores)
+        total += _finite(own)
+        start += len(pool.scores)
+    return Pool(joined.heads, joined.labels, total)
+
+
+def _choose(pool: Pool, k: int, label_cost: float) -> list[int]:
+    """Rows of all copies of the k distinct trees that win the places, row 0 first."""
+    order = np.argsort(-pool.scores, kind="stable")
+    best: dict[bytes, int] = {}
+    values = pool.scores.copy()
+    for row in order.tolist():
+        first = best.setdefault(pool.heads[row].tobytes(), row)
+        values[row] -= label_cost * np.count_nonzero(pool.labels[row] != pool.labels[first])
+    values[0] = np.inf
+    both = np.concatenate([pool.heads, pool.labels], axis=1)
+    chosen: list[int] = []
+    seen: set[bytes] = set()
+    for row in np.argsort(-values, kind="stable").tolist():
+        tree = both[row].tobytes()
+        if tree in seen or len(seen) < k:
+            seen.add(tree)
+            chosen.append(row)
+    return chosen
+
+
+def _finite(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores with a finite one, below all others, for trees that a parser cannot make."""
+    known = np.isfinite(scores)
+    if known.all():
+        return scores
+    return np.where(known, scores, scores[known].min() - 10.0 if known.any() else 0.0)
+
+
+def _batches(docs: Iterable[Doc], words: int) -> Iterator[Sequence[Doc]]:
     batch: list[Doc] = []
     size = 0
     for doc in docs:
@@ -171,17 +199,3 @@ def _batches(docs: Iterable[Doc], words: int) -> Iterator[list[Doc]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:
-    """Components before the parser whose vectors its model listens to, in pipeline order."""
-    wanted = {node.upstream_name for node in parser.model.walk() if hasattr(node, "upstream_name")}
-    if not wanted:
-        return []
-    before = []
-    for name, pipe in nlp.components:
-        if pipe is parser:
-            break
-        if hasattr(pipe, "listener_map") and wanted & {name, "*"}:
-            before.append(pipe)
-    return before

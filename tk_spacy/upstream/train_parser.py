@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import spacy
+from spacy.pipeline import DependencyParser
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_loop
 from spacy.util import load_config, load_config_from_str, registry
@@ -19,6 +20,7 @@ from spacy.util import load_config, load_config_from_str, registry
 from tk_spacy.errors import UserError
 from tk_spacy.treebank import Sentence, write_conllu
 from tk_spacy.upstream.corpus import place_of
+from tk_spacy.upstream.mirror import mirrored_sentence
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -89,6 +91,7 @@ def train_upstream(
     config: str | os.PathLike[str] | Config | None = None,
     max_steps: int | None = None,
     seed: int | None = None,
+    backward: bool = False,
     progress: Progress | None = None,
 ) -> Language:
     """A spaCy pipeline trained on sentences with trees.
@@ -98,7 +101,9 @@ def train_upstream(
     config: a spaCy training config or its path; its corpora are replaced by the sentences.  None
         takes the package's own (`configs/parser.cfg`), whose parser component is "parser".
     max_steps, seed: replace the config's.
-    progress: called after each step.
+    backward: also train a twin of each parser that reads from right to left.  It is in the pipeline
+        under `backward_name`, disabled: `SpacySource` uses it, `nlp(text)` does not.
+    progress: called after each step; with `backward`, steps are those of both.
 
     The same input gives the same parser on the same machine.  Raises UserError where there are no
     sentences, a sentence has no tree, or the config is not usable.
@@ -115,6 +120,28 @@ def train_upstream(
         for key, value in (("max_steps", max_steps), ("seed", seed)):
             if value is not None:
                 config["training"][key] = value
+    steps = _Steps(config["training"]["max_steps"], 2 if backward else 1, progress)
+    nlp = _train(train, dev, config, steps)
+    if backward:
+        steps.trained = 1
+        turned = [mirrored_sentence(s) for s in train]
+        turned_dev = [mirrored_sentence(s) for s in dev] if dev else None
+        _add_twins(nlp, _train(turned, turned_dev, config, steps))
+    return nlp
+
+
+def backward_name(component: str) -> str:
+    """Name of a parser's twin that reads from right to left."""
+    return f"{component}_backward"
+
+
+def _train(
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence] | None,
+    config: Config,
+    steps: _Steps,
+) -> Language:
+    config = config.copy()
     with tempfile.TemporaryDirectory(prefix="tk_spacy_upstream_") as folder:
         data = Path(folder)
         corpora = {"train": _write(data / "train.conllu", train), "dev": None}
@@ -123,7 +150,7 @@ def train_upstream(
         original = config.copy()
         _set_corpora(config, corpora)
         nlp = init_nlp(config)
-        train_loop(nlp, data, stdout=_ProgressStream(progress), stderr=io.StringIO())
+        train_loop(nlp, data, stdout=_ProgressStream(steps), stderr=io.StringIO())
         nlp = spacy.load(data / ("model-best" if dev else "model-last"))
     # The model must not remember files that are gone, nor this function's logger.
     nlp.config["corpora"] = original.get("corpora", {})
@@ -132,6 +159,17 @@ def train_upstream(
         {"logger": {"@loggers": "spacy.ConsoleLogger.v1"}, **original["training"]}
     )
     return nlp
+
+
+def _add_twins(nlp: Language, twin: Language) -> None:
+    for name, pipe in twin.pipeline:
+        if not isinstance(pipe, DependencyParser):
+            continue
+        for other, listened in twin.pipeline:
+            if name in getattr(listened, "listening_components", []):
+                twin.replace_listeners(other, name, ["model.tok2vec"])
+        nlp.add_pipe(name, source=twin, name=backward_name(name))
+        nlp.disable_pipe(backward_name(name))
 
 
 def _write(path: Path, sentences: Sequence[Sentence]) -> str:
@@ -156,12 +194,40 @@ def _set_corpora(config: Config, paths: dict[str, str | None]) -> None:
         training["patience"] = 0
 
 
-class _ProgressStream(io.StringIO):
-    """Swallows what spaCy prints, and carries the callback to the logger, which gets it."""
+@dataclass(slots=True)
+class _Steps:
+    """Counts the steps of several trainings as one."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    max_steps: int
+    trainings: int
+    progress: Progress | None
+    trained: int = 0
+
+    def report(self, step: int, info: dict[str, Any] | None) -> None:
+        if self.progress is None:
+            return
+        info = info or {}
+        self.progress(
+            TrainingStep(
+                # spaCy counts steps from 0 and takes one more than max_steps.
+                step=self.trained * (self.max_steps + 1) + step,
+                of=self.trainings * (self.max_steps + 1) - 1,
+                losses={k: float(v) for k, v in info.get("losses", {}).items()},
+                scores={
+                    k: v
+                    for k, v in (info.get("other_scores") or {}).items()
+                    if isinstance(v, float)
+                },
+            )
+        )
+
+
+class _ProgressStream(io.StringIO):
+    """Swallows what spaCy prints, and carries the counter to the logger, which gets it."""
+
+    def __init__(self, steps: _Steps) -> None:
         super().__init__()
-        self.progress = progress
+        self.steps = steps
 
     def write(self, text: str) -> int:
         return len(text)
@@ -169,29 +235,19 @@ class _ProgressStream(io.StringIO):
 
 @registry.loggers(LOGGER)
 def create_progress_logger() -> Callable[..., Any]:
-    """Logger that reports to the callback of `train_upstream` instead of printing."""
+    """Logger that reports to `train_upstream` instead of printing."""
 
     def set_up(
         nlp: Language, stdout: IO[str], stderr: IO[str]
     ) -> tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]:
-        progress = getattr(stdout, "progress", None)
-        of = nlp.config["training"]["max_steps"]
+        steps: _Steps | None = getattr(stdout, "steps", None)
         step = -1
 
         def log_step(info: dict[str, Any] | None) -> None:
             nonlocal step
             step += 1
-            if progress is None:
-                return
-            scores = (info or {}).get("other_scores") or {}
-            progress(
-                TrainingStep(
-                    step=step,
-                    of=of,
-                    losses={k: float(v) for k, v in (info or {}).get("losses", {}).items()},
-                    scores={k: v for k, v in scores.items() if isinstance(v, float)},
-                )
-            )
+            if steps is not None:
+                steps.report(step, info)
 
         return log_step, lambda: None
 
