@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +13,7 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.file_reranking import FileReranker, FileResult, Job, Report
 from tk_spacy.models import open_model
+from tk_spacy.processes import begin_child
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
 
@@ -124,9 +123,7 @@ _worker: dict[str, FileReranker] = {}
 
 
 def _start_worker(model: Path, k: int | None, n_threads: int) -> None:
-    # Ctrl-C reaches the whole group: the parent ends its children, which then clean up.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    begin_child()
     _worker["reranker"] = FileReranker(open_model(model), k=k, n_threads=n_threads)
 
 

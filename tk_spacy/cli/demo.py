@@ -52,7 +52,9 @@ def demo(
     )
     with resources.as_file(resources.files("tk_spacy.configs") / "small.cfg") as config:
         options = TrainOptions(
-            **files,
+            train=files["train"],
+            dev=files["dev"],
+            test=files["test"],
             output=model,
             config=config,
             folds=3,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -35,7 +37,7 @@ Threads = Annotated[
     ),
 ]
 
-EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
+EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 130, 143
 
 
 class Shell:
@@ -83,7 +85,8 @@ class Shell:
         on_interrupt: what to tell then, e.g. how to resume.
         """
         try:
-            yield
+            with _stoppable():
+                yield
         except UserError as error:
             self._fail(str(error), EXIT_ERROR)
         except BrokenPipeError:
@@ -91,10 +94,16 @@ class Shell:
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             self._fail(f"{place}{error.strerror or error}", EXIT_ERROR)
-        except KeyboardInterrupt:
-            self._fail(
-                f"interrupted{'; ' + on_interrupt if on_interrupt else ''}", EXIT_INTERRUPTED
+        except KeyboardInterrupt as stop:
+            how, code = (
+                ("terminated", EXIT_TERMINATED)
+                if stop.args
+                else (
+                    "interrupted",
+                    EXIT_INTERRUPTED,
+                )
             )
+            self._fail(f"{how}; {on_interrupt}" if on_interrupt else how, code)
 
     def _fail(self, text: str, code: int) -> None:
         line = " ".join(text.split())
@@ -108,6 +117,25 @@ class Shell:
 
     def _json(self, document: Mapping[str, Any]) -> None:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end a command as Ctrl-C does, with its child processes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+    names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(name, _stop) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _stop(*_: object) -> NoReturn:
+    raise KeyboardInterrupt("terminated")
 
 
 def _width(stream: Any) -> int | None:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -19,6 +18,7 @@ import spacy
 
 from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
+from tk_spacy.processes import begin_child
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.jackknife import UpstreamSettings
 from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
@@ -177,8 +177,7 @@ def _train_in_process(
     fingerprint: str,
     sender: Any,
 ) -> None:
-    # Ctrl-C reaches the whole group of processes; the parent ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_child()
     try:
         _train(train, dev, directory, settings, fingerprint, lambda *step: sender.send(step))
     except UserError as error:
