@@ -142,7 +142,7 @@ def test_jackknife_resumes_finished_folds(tmp_path, settings):
 
 
 @pytest.mark.usefixtures("untrained_folds")
-@pytest.mark.parametrize("what", ["seed", "k", "runs", "tree", "config"])
+@pytest.mark.parametrize("what", ["seed", "k", "runs", "tree", "config", "backward"])
 def test_jackknife_does_a_changed_fold_again(tmp_path, settings, what):
     run(tmp_path / "work", settings)
     sentences, changes = SENTENCES, {}
@@ -150,6 +150,8 @@ def test_jackknife_does_a_changed_fold_again(tmp_path, settings, what):
         settings = dataclasses.replace(settings, seed=5)
     elif what == "runs":
         settings = dataclasses.replace(settings, runs=2)
+    elif what == "backward":
+        settings = dataclasses.replace(settings, backward=True)
     elif what == "k":
         changes = {"k": 3}
     elif what == "tree":

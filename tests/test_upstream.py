@@ -25,6 +25,7 @@ from tk_spacy.upstream.corpus import (
     to_ud_label,
 )
 from tk_spacy.upstream.discrepancy import PoolMaker, best_labellings
+from tk_spacy.upstream.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
 from tk_spacy.upstream.projectivity import deprojectivize
 from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
 from tk_spacy.upstream.tree_scores import score_trees
@@ -42,11 +43,15 @@ def nlp(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def listening_nlp(tmp_path_factory):
-    """A parser that listens to a tok2vec component before it."""
-    config = train_parser.load_upstream_config(
-        tiny_config(tmp_path_factory.mktemp("upstream") / "tiny.cfg", training__max_steps=15)
-    )
+def twin_nlp(tmp_path_factory):
+    """A parser with its right-to-left twin."""
+    config = tiny_config(tmp_path_factory.mktemp("upstream") / "tiny.cfg")
+    return train_upstream(list(generate(120, seed=3)), config=config, backward=True)
+
+
+def listening_config(path, *, max_steps):
+    """A config of a parser that listens to a tok2vec component before it."""
+    config = train_parser.load_upstream_config(tiny_config(path, training__max_steps=max_steps))
     tok2vec = config["components"]["parser"]["model"]["tok2vec"]
     tok2vec["embed"]["width"] = 24
     config["components"]["tok2vec"] = {"factory": "tok2vec", "model": tok2vec}
@@ -56,7 +61,13 @@ def listening_nlp(tmp_path_factory):
         "upstream": "*",
     }
     config["nlp"]["pipeline"] = ["tok2vec", "parser"]
-    return train_upstream(list(generate(60, seed=3)), config=config)
+    return config
+
+
+@pytest.fixture(scope="module")
+def listening_nlp(tmp_path_factory):
+    path = tmp_path_factory.mktemp("upstream") / "tiny.cfg"
+    return train_upstream(list(generate(60, seed=3)), config=listening_config(path, max_steps=15))
 
 
 def own_trees(nlp, sentences, component="parser") -> list[tuple[list[int], list[str]]]:
@@ -371,6 +382,92 @@ def test_spacy_source_scores_trees_of_any_origin(nlp, sentences):
         sources=("file",),
     )
     assert source.scores(nonprojective_tree(), unknown).tolist() == [-np.inf]
+
+
+# The right-to-left twin
+
+
+def test_mirrored_sentences_and_docs_are_their_own_mirror_images():
+    for sentence in [nonprojective_tree(), *generate(10, seed=8)]:
+        turned = mirrored_sentence(sentence)
+        assert check_tree(turned.heads) is None
+        assert turned.forms == sentence.forms[::-1]
+        again = mirrored_sentence(turned)
+        assert again.heads.tolist() == sentence.heads.tolist()
+        assert (again.deprels, again.feats) == (sentence.deprels, sentence.feats)
+        vocab = spacy.blank("xx").vocab
+        by_doc = mirrored_doc(doc_from_sentence(vocab, sentence))
+        by_sentence = doc_from_sentence(vocab, turned)
+        for attribute in ("text", "norm", "tag_", "pos_", "morph", "lemma_", "is_sent_start"):
+            assert [getattr(t, attribute) for t in by_doc] == [
+                getattr(t, attribute) for t in by_sentence
+            ]
+
+
+def test_backward_twin_is_kept_with_the_pipeline_and_does_not_run_in_it(twin_nlp, nlp, tmp_path):
+    twin_nlp.to_disk(tmp_path / "model")
+    again = spacy.load(tmp_path / "model")
+    assert again.pipe_names == ["parser"]
+    assert again.disabled == ["parser_backward"]
+    sentences = list(generate(10, seed=6))
+    assert own_trees(again, sentences) == own_trees(nlp, sentences)
+    (expected, found) = (
+        list(SpacySource(pipeline).candidates(sentences, k=5)) for pipeline in (twin_nlp, again)
+    )
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(a.heads, b.heads)
+        np.testing.assert_array_equal(a.scores, b.scores)
+
+
+def test_backward_twin_adds_its_score_and_its_trees(twin_nlp, sentences):
+    both = SpacySource(twin_nlp)
+    lists = list(both.candidates(sentences, k=10))
+    assert_usable(lists, 10)
+    assert base_trees(lists) == own_trees(twin_nlp, sentences)
+    forward = SpacySource(twin_nlp, backward=False, inventory=both.inventory)
+    twin = SpacySource(
+        twin_nlp, component="parser_backward", backward=False, inventory=both.inventory
+    )
+    better = 0
+    for sentence, trees, alone in zip(
+        sentences, lists, forward.candidates(sentences, k=10), strict=True
+    ):
+        turned = CandidateList.from_arrays(
+            mirrored_heads(trees.heads),
+            trees.labels[:, ::-1],
+            trees.scores,
+            inventory=both.inventory,
+            sources=("spacy",),
+        )
+        total = forward.scores(sentence, trees) + twin.scores(mirrored_sentence(sentence), turned)
+        np.testing.assert_allclose(both.scores(sentence, trees), total, atol=1e-3)
+        assert np.all(trees.scores[:, 0] >= total - 1e-3)
+        better += int((trees.heads[0] == sentence.heads).sum())
+        better -= int((alone.heads[0] == sentence.heads).sum())
+    assert better > 0
+
+
+def test_backward_training_counts_the_steps_of_both(tmp_path):
+    steps = []
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
+    data = list(generate(10, seed=3))
+    train_upstream(data, config=config, backward=True, progress=steps.append)
+    assert [step.step for step in steps] == list(range(8))
+    assert {step.of for step in steps} == {7}
+
+
+def test_backward_twin_of_a_listening_parser_stands_alone(tmp_path):
+    config = listening_config(tmp_path / "tiny.cfg", max_steps=3)
+    listening = train_upstream(list(generate(30, seed=3)), config=config, backward=True)
+    listening.to_disk(tmp_path / "model")
+    again = spacy.load(tmp_path / "model")
+    sentences = list(generate(5, seed=6))
+    lists = list(SpacySource(again).candidates(sentences, k=5))
+    assert_usable(lists, 5)
+    assert base_trees(lists) == own_trees(listening, sentences)
+
+
+# The search behind it
 
 
 def test_search_agrees_with_spacys_own_states(nlp, sentences):
