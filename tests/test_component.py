@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,12 +21,13 @@ from pipelines import (
     trees,
 )
 from spacy.tokens import Doc, Span
+from tiny_upstream import tiny_config
 
 from tk_spacy.component import TkReranker, add_reranker
 from tk_spacy.errors import UserError
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
-from tk_spacy.upstream.spacy_parser import SpacySource
+from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
 
 UNTOUCHED = ["ORTH", "SPACY", "TAG", "POS", "MORPH", "LEMMA", "NORM", "SENT_START", "ENT_IOB"]
 UNTOUCHED += ["ENT_TYPE", "ENT_KB_ID"]
@@ -107,6 +109,26 @@ def test_component_uses_the_vectors_of_a_shared_tok2vec():
         (found,) = source.candidates_from_docs(new_docs_of(nlp, own), k=K)
         np.testing.assert_array_equal(found.heads[found.base], own.heads)
         assert doc._.tk_reranker[0]["n_candidates"] == len(found)
+
+
+def test_component_uses_a_backward_twin_unless_the_model_learnt_without(tmp_path):
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=6)
+    nlp = train_upstream(new_sentences(30), config=config, backward=True)
+    found = add_reranker(nlp, k=K, n_threads=1)
+    sentences = new_sentences(12)
+    outcomes = []
+    for backward, model in (
+        (True, trained_model()),
+        (False, replace(trained_model(), about={"backward": False})),
+    ):
+        found.reranker = model
+        source = SpacySource(nlp, backward=backward)
+        for sentence, trees_ in zip(sentences, source.candidates(sentences, k=K), strict=True):
+            best = model.choose(sentence, trees_, n_threads=1)
+            doc = nlp(doc_from_sentence(nlp.vocab, sentence))
+            np.testing.assert_array_equal(sentence_from_doc(doc).heads, trees_.heads[best])
+            outcomes.append(predictions([doc]))
+    assert outcomes[:12] != outcomes[12:]
 
 
 def new_docs_of(nlp, sentence: Sentence) -> list[Doc]:
@@ -265,13 +287,7 @@ def test_component_warns_of_a_model_that_does_not_know_the_parser_s_scores():
     object.__setattr__(foreign, "betas", {"sampling": 1.0})
     object.__setattr__(foreign, "scales", {"sampling": 1.0})
     nlp = trained_pipeline()
-    component(nlp).reranker = type(model)(
-        schema=model.schema,
-        settings=model.settings,
-        support=model.support,
-        weights=model.weights,
-        combination=foreign,
-    )
+    component(nlp).reranker = replace(model, combination=foreign)
     docs = new_docs(nlp, 2)
     with pytest.warns(UserWarning, match="the model knows scores of sampling only"):
         nlp(docs[0])

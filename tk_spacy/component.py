@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacy.errors import Errors
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -24,6 +23,7 @@ from tk_spacy.upstream.component_checks import (
     check_source,
     register_extension,
     score_dependencies,
+    untrained,
 )
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def add_reranker(
 ) -> "TkReranker":
     """Add a `tk_reranker` with a trained model at the end of a pipeline, and return it.
 
-    Raises UserError for a config value that `TkReranker` rejects, and where `source` is no parser
-    of the pipeline.
+    Raises UserError for a value that `TkReranker` rejects, or a `source` that is no parser.
     """
     check_source(nlp, name, source)
     config = {"source": source, "search": search, "k": k, "n_threads": n_threads}
@@ -97,8 +96,7 @@ class TkReranker:
     `doc._.tk_reranker` holds a list of dicts, one for each sentence of a parsed Doc, else None (out
     of a DocBin it comes as a tuple):
 
-    start, end:   the sentence's tokens.
-    changed:      whether another tree than the Doc's own was chosen.
+    start, end, changed: the sentence's tokens; whether the Doc's own tree was replaced.
     n_candidates: trees compared; 1 where there was no choice, 0 where the tree could not be used.
     confidence:   softmax of the final scores, at the chosen tree, from 0 to 1; not calibrated.
                   1.0 for a single candidate, None where the tree could not be used.
@@ -174,10 +172,7 @@ class TkReranker:
         from tk_spacy.upstream import doc_reranking, doc_trees  # noqa: PLC0415
 
         if self._reranker is None:
-            raise UserError(
-                f"{Errors.E109.format(name=self.name)} Or load a trained model: name it as model "
-                f"in [initialize.components.{self.name}], or set the component's `reranker`."
-            )
+            raise UserError(untrained(self.name))
         source = self._find_source(self._reranker)
         sentences = [doc_trees.read_sentences(doc) for doc in docs]
         for doc, own in zip(docs, sentences, strict=True):
@@ -221,15 +216,16 @@ class TkReranker:
             component=self.source,
             search=self.search,  # type: ignore[arg-type]  # checked in __init__
             inventory=self._inventory,
+            # Scores of one parser and of two are not the same: as the model learnt them.
+            backward=reranker.about.get("backward"),
         )
-        weighed = reranker.combination.betas if reranker.combination else {source.name: 0.0}
+        weighed = reranker.combination.betas if reranker.combination else [source.name]
         if source.name not in weighed:
-            text = f"the model knows scores of {', '.join(weighed)} only, not this parser's"
-            self._warn("source", text)
+            known = ", ".join(weighed)
+            self._warn("source", f"the model knows scores of {known} only, not this parser's")
         return source
 
     def _warn(self, kind: str, text: str) -> None:
-        """Warn, once for each kind."""
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(f"{self.name}: {text}", stacklevel=2)
@@ -269,8 +265,8 @@ class TkReranker:
         model: directory of a reranker, or of a pipeline with a component of this one's name.
         candidates: a k-best file with lists for all examples, instead of jackknifing.
         folds, max_steps: of jackknifing, and of the training of each fold's parser.
-        processes: folds trained at a time; None for as many as there are CPUs.  More than one needs
-            a main module that can be imported (`spacy train` is one).
+        processes: folds trained at a time, None for as many as there are CPUs; more than one need a
+            main module that can be imported, as that of `spacy train` can.
         workdir: keeps finished folds, so that a stopped training can go on; None keeps none.
         seed: of the split for tuning.
         settings: the reranker's, by the names in `tk_spacy.settings.Settings`.
@@ -332,11 +328,9 @@ class TkReranker:
         """Write the model as a directory, empty where there is none; replaces what is there."""
         from tk_spacy.files import replace_directory  # noqa: PLC0415
 
-        if self._reranker is not None:
-            self._reranker.to_disk(path)
-            return
-        with replace_directory(Path(path)):
-            pass
+        with replace_directory(Path(path)) as directory:
+            for name, content in (self._reranker.to_files() if self._reranker else {}).items():
+                (directory / name).write_bytes(content)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TkReranker":
         """Read what `to_disk` wrote.  Raises ModelError where it is not there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from spacy.errors import Errors
 from spacy.scorer import Scorer
 from spacy.tokens import Doc, Token
 
@@ -53,6 +54,14 @@ def check_source(nlp: Language, name: str, source: str) -> None:
             f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser' or "
             f"'beam_parser'"
         )
+
+
+def untrained(name: str) -> str:
+    """What to say where the component is used before it has a model."""
+    return (
+        f"{Errors.E109.format(name=name)} Or load a trained model: name it as model in "
+        f"[initialize.components.{name}], or set the component's `reranker`."
+    )
 
 
 def register_extension() -> None:

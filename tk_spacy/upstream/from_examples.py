@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.training import Example
@@ -114,7 +114,10 @@ def train_from_examples(
         f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
         f"{stats.support_parts} support parts"
     )
-    return replace(reranker, about={"search": search, "k": k})
+    about: dict[str, Any] = {"search": search, "k": k}
+    if candidates is None:
+        about["backward"] = False  # the folds had no twin that reads from right to left
+    return replace(reranker, about=about)
 
 
 def lists_from_file(
