@@ -20,6 +20,7 @@ from pipelines import (
 from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc
 from spacy.training import Example
+from tiny_upstream import tiny_config
 
 from tk_spacy.candidates import CandidateError
 from tk_spacy.errors import UserError
@@ -29,7 +30,7 @@ from tk_spacy.synthetic import generate
 from tk_spacy.treebank import write_conllu
 from tk_spacy.upstream.corpus import doc_from_sentence, read_examples
 from tk_spacy.upstream.from_examples import fold_config, gold_sentences
-from tk_spacy.upstream.spacy_parser import SpacySource
+from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 QUICK = {"bits": 12, "iterations": 2}
@@ -54,10 +55,24 @@ def test_training_from_folds_needs_no_trained_parser(tmp_path):
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
     assert first.reranker.settings.bits == 12
     assert list(first.reranker.combination.betas) == ["spacy"]
+    assert first.reranker.about["backward"] is False
     written = (tmp_path / "folds" / "fold-01.conllu").stat().st_mtime_ns
     again = run()
     assert again.to_bytes() == first.to_bytes()
     assert (tmp_path / "folds" / "fold-01.conllu").stat().st_mtime_ns == written
+
+
+def test_training_from_folds_with_backward_twins_where_the_pipeline_has_one(tmp_path):
+    nlp = train_upstream(
+        new_sentences(10),
+        config=tiny_config(tmp_path / "tiny.cfg", training__max_steps=2),
+        backward=True,
+    )
+    found = initialized(nlp, settings=QUICK, folds=2, max_steps=2)
+    assert found.reranker.about["backward"] is True
+    found.from_bytes(found.to_bytes())
+    assert found.reranker.about["backward"] is True
+    assert all(doc._.tk_reranker for doc in nlp.pipe(new_docs(nlp, 3)))
 
 
 def test_training_fold_config_holds_the_parser_and_what_it_listens_to():

@@ -25,6 +25,7 @@ from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.doc_trees import read_sentences
 from tk_spacy.upstream.jackknife import FoldProgress, UpstreamSettings, jackknife
 from tk_spacy.upstream.spacy_parser import Search, listened_pipes
+from tk_spacy.upstream.train_parser import backward_name
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -99,12 +100,16 @@ def train_from_examples(
     """
     sentences = gold_sentences(examples)
     inventory = LabelInventory()
+    about: dict[str, Any] = {"search": search, "k": k}
     if candidates is not None:
         lists = lists_from_file(candidates, sentences, inventory=inventory, k=k)
     else:
+        # The folds' parsers have a right-to-left twin if the pipeline's has.
+        about["backward"] = backward = backward_name(source) in nlp.component_names
         lists = _jackknifed(
-            nlp, sentences, source=source, search=search, k=k, folds=folds, max_steps=max_steps,
-            processes=processes, workdir=workdir, inventory=inventory, report=report,
+            nlp, sentences, source=source, backward=backward, search=search, k=k, folds=folds,
+            max_steps=max_steps, processes=processes, workdir=workdir, inventory=inventory,
+            report=report,
         )  # fmt: skip
     schema = Schema.fit(sentences, labels=inventory.names, use_lemma=settings.use_lemma)
     reranker, stats = train_reranker(
@@ -114,9 +119,6 @@ def train_from_examples(
         f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
         f"{stats.support_parts} support parts"
     )
-    about: dict[str, Any] = {"search": search, "k": k}
-    if candidates is None:
-        about["backward"] = False  # the folds had no twin that reads from right to left
     return replace(reranker, about=about)
 
 
@@ -149,6 +151,7 @@ def _jackknifed(
     sentences: Sequence[Sentence],
     *,
     source: str,
+    backward: bool,
     search: Search,
     k: int,
     folds: int,
@@ -174,7 +177,9 @@ def _jackknifed(
             workdir=temporary if workdir is None else workdir,
             folds=folds,
             k=k,
-            settings=UpstreamSettings(config=str(config), component=source, search=search),
+            settings=UpstreamSettings(
+                config=str(config), component=source, search=search, backward=backward
+            ),
             processes=processes,
             inventory=inventory,
             progress=on_progress,
