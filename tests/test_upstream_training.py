@@ -1,0 +1,98 @@
+"""Training of upstream parsers and of their right-to-left twins."""
+
+import pytest
+import spacy
+from tiny_upstream import (
+    nonprojective_tree,
+    own_trees,
+    tiny_config,
+    tiny_nlp,
+)
+
+from tk_spacy.errors import UserError
+from tk_spacy.synthetic import generate
+from tk_spacy.treebank import Sentence
+from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    return tiny_nlp()
+
+
+def test_train_upstream_learns_and_reports_steps(tmp_path):
+    data = [nonprojective_tree() for _ in range(40)]
+    steps = []
+    nlp = train_upstream(
+        data, dev=data[:5], config=tiny_config(tmp_path / "tiny.cfg"), progress=steps.append
+    )
+    (trees,) = SpacySource(nlp).candidates([nonprojective_tree()], k=3)
+    assert trees.heads[trees.base].tolist() == nonprojective_tree().heads.tolist()
+    assert trees.deprels(trees.base) == nonprojective_tree().deprels
+    assert [step.step for step in steps] == list(range(41))
+    assert {step.of for step in steps} == {40}
+    assert [step.step for step in steps if step.scores] == [0, 10, 20, 30, 40]
+    assert steps[-1].scores["dep_las"] == 1.0
+
+
+def test_train_upstream_is_deterministic_and_heeds_the_seed(tmp_path):
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
+    data = list(generate(20, seed=3))
+    first, second, other = (
+        train_upstream(data, config=config, seed=seed).get_pipe("parser").model.to_bytes()
+        for seed in (1, 1, 2)
+    )
+    assert first == second
+    assert first != other
+
+
+def test_train_upstream_leaves_no_trace_of_temporary_files(nlp, tmp_path):
+    nlp.to_disk(tmp_path / "model")
+    text = (tmp_path / "model" / "config.cfg").read_text()
+    assert "train.conllu" not in text
+    assert "ProgressLogger" not in text
+    again = spacy.load(tmp_path / "model")
+    sentence = nonprojective_tree()
+    assert own_trees(again, [sentence]) == own_trees(nlp, [sentence])
+
+
+def test_train_upstream_keeps_rare_relations(tmp_path):
+    data = [*generate(10, seed=3), nonprojective_tree()]
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=1)
+    names = train_upstream(data, config=config).get_pipe("parser").move_names
+    assert "R-nmod||nsubj" in names or "R-nmod" in names
+    assert "R-advmod" in names
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "not a config that spaCy can read"),
+        ("not a config", "not a config that spaCy can read"),
+        ("[paths]\ntrain = null\n", r"it needs \[nlp\] and \[training\]"),
+        ("[nlp]\nlang = 'xx'\n[training]\nseed = 1\n", "max_steps must be set"),
+    ],
+)
+def test_train_upstream_names_a_config_that_is_none(tmp_path, text, reason):
+    path = tmp_path / "my.cfg"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=rf"my.cfg: .*{reason}") as caught:
+        train_upstream([nonprojective_tree()], config=path)
+    assert "\n" not in str(caught.value)
+
+
+def test_train_upstream_needs_trees():
+    with pytest.raises(UserError, match="no sentence"):
+        train_upstream([])
+    with pytest.raises(UserError, match="sentence 's1': no tree"):
+        train_upstream([Sentence.from_columns(forms=["a"], sent_id="s1")])
+
+
+def test_backward_training_counts_the_steps_of_both(tmp_path):
+    steps = []
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
+    data = list(generate(10, seed=3))
+    train_upstream(data, config=config, backward=True, progress=steps.append)
+    assert [step.step for step in steps] == list(range(8))
+    assert {step.of for step in steps} == {7}
