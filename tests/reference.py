@@ -64,7 +64,7 @@ def node_strings(sentence, word, *, pos_column, use_cpos, morph, use_lemma=False
 
 
 def edge_strings(label, head, modifier):
-    """label, dist, len of an arc; the arc into the boundary node (modifier None) has only a label."""
+    """label, dist, len of an arc; that into the boundary node (modifier None) has only a label."""
     if modifier is None:
         return {"label=<boundary>"}
     distance = modifier - head
@@ -78,7 +78,9 @@ def tree_parts(heads, deprels, type_name):
 
     def sibling(m):
         h = head[m]
-        between = [s for s in range(1, n + 1) if head[s] == h and s != m and min(h, m) < s < max(h, m)]
+        between = [
+            s for s in range(1, n + 1) if head[s] == h and s != m and min(h, m) < s < max(h, m)
+        ]
         return (max(between) if m > h else min(between)) if between else None
 
     def label(m):

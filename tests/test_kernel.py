@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tk_spacy.candidates import invalid_trees
 from tk_spacy.kernel import kernel_matrix, tree_kernel
 from tk_spacy.part_types import PART_TYPES, part_type
@@ -117,7 +120,7 @@ def test_kernel_counts_on_real_sentences(shared_dir, type_name):
     sentences = sorted(load_treebank(path), key=len)[:6]
     schema = Schema.fit(sentences)
     kind = part_type(type_name)
-    for a, b in zip(sentences, sentences[1:], strict=False):
+    for a, b in pairwise(sentences):
         found = kernel_matrix(
             kind, *encoded_parts(schema, a, kind), *encoded_parts(schema, b, kind), n_threads=1
         )
@@ -132,7 +135,9 @@ def test_kernel_counts_on_real_sentences(shared_dir, type_name):
             ]
             for s in (a, b)
         ]
-        assert found.tolist() == [[reference.kernel_by_slots(x, y) for y in sets[1]] for x in sets[0]]
+        assert found.tolist() == [
+            [reference.kernel_by_slots(x, y) for y in sets[1]] for x in sets[0]
+        ]
 
 
 def test_kernel_missing_and_unseen_values_equal_nothing():
@@ -169,7 +174,7 @@ def test_kernel_refuses_what_does_not_fit():
     parts = np.array([[0, 3, 1, 1]], dtype=np.int32)
     with pytest.raises(ValueError, match="skips are"):
         kernel_matrix(kind, nodes, parts, nodes, parts, skips=(0, 2, 0))
-    with pytest.raises(ValueError, match="outside 0..1"):
+    with pytest.raises(ValueError, match=r"outside 0\.\.1"):
         kernel_matrix(kind, nodes, parts + 1, nodes, parts)
     with pytest.raises(ValueError, match="shapes"):
         kernel_matrix(kind, nodes, parts[:, :3], nodes, parts)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import reference
 from test_kernel import choices_of, random_sentence, random_tree
+
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
@@ -219,7 +220,7 @@ def test_training_learns_what_agreement_decides():
 
 def test_learner_skips_updates_without_a_denominator():
     # Two candidates that differ in labels never seen: no property and no feature tells them apart.
-    golds, lists = random_lists(1, sentences=1, n=3)
+    golds, _ = random_lists(1, sentences=1, n=3)
     inventory = LabelInventory()
     gold = golds[0]
     trees = [(gold.heads, [label] * 3, 0.0) for label in ("p", "q")]

@@ -65,7 +65,7 @@ class Combination:
 
 
 def filled(scores: Float64) -> Float64:
-    """A source's scores with the lowest of the list where it has none (0 where it has none at all)."""
+    """A source's scores, the lowest of the list where it has none (0 where it has none at all)."""
     missing = np.isnan(scores)
     if not missing.any():
         return scores

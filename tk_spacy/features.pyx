@@ -5,7 +5,7 @@ McDonald et al. (2005), Carreras (2007), Koo and Collins (2010) and Martins et a
 differs in that every template exists with and without DEPREL and that the vector is hashed: a
 feature is a 64-bit mix of its template's number and values, cut to `bits` bits.
 
-A template is a line in one of the `_arc`, `_pair`, `_triple` functions below.  Scores are sums of
+A template is a line in one of `arc_features`, `triple_features` and `quad_features` below.  Scores are sums of
 looked-up weights, so a part is extracted and scored in one pass and nothing is stored.
 """
 
@@ -39,8 +39,7 @@ cdef enum:
     GRANDPARENT = 2
     GRAND_SIBLING = 3
     TRI_SIBLING = 4
-    # Most features of one part: 2 * 2 * (40 + 3 * distinct between-tags + morphology pairs).
-    MAX_BETWEEN = 24
+    MAX_BETWEEN = 24   # distinct tags between head and modifier that are looked at
 
 FEATURE_TYPES = tuple(PART_TYPES)
 """Part types that have templates, all of them used by default."""
@@ -163,8 +162,7 @@ cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept
         emit(sink, key4(24, hp, mp, mpr, spot))
         emit(sink, mix(key4(25, hpl, hp, hpr, mp), spot))
         emit(sink, mix(key4(26, hp, mpl, mp, mpr), spot))
-    # Distinct coarse tags between head and modifier, and whether punctuation or a verb-like tag
-    # repeats there (the count of each tag, cut at 2).
+    # Distinct coarse tags between head and modifier.
     first, last = (h, m) if h < m else (m, h)
     for b in range(first + 1, last):
         tag = value_at(x, b, CPOS)

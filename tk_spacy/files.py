@@ -18,7 +18,7 @@ def replace_directory(path: Path) -> Iterator[Path]:
 
     Raises UserError where the place cannot be written.
     """
-    path = Path(os.path.abspath(path))
+    path = path.absolute()
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: a file stands where a directory is to be written")
     try:
@@ -35,8 +35,8 @@ def replace_directory(path: Path) -> Iterator[Path]:
         old = None
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            os.replace(path, old)
-        os.replace(temporary, path)
+            path.replace(old)
+        temporary.replace(path)
         if old is not None:
             shutil.rmtree(old, ignore_errors=True)
     finally:

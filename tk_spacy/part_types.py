@@ -86,4 +86,6 @@ def part_type(name: str) -> PartType:
     try:
         return PART_TYPES[name]
     except KeyError:
-        raise ValueError(f"unknown part type {name!r}, expected one of {list(PART_TYPES)}") from None
+        raise ValueError(
+            f"unknown part type {name!r}, expected one of {list(PART_TYPES)}"
+        ) from None

@@ -8,8 +8,8 @@ Source: the paper's section 4, "caching": candidates of a list share most of the
 found once and every candidate is a set of indices.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -29,7 +29,6 @@ cdef enum:
 
 assert WIDTH == ROW_WIDTH
 
-NO_ROLE = -1
 BOUNDARY_LABEL = 1
 
 
@@ -54,7 +53,10 @@ def extract_parts(heads, labels, part_type):
     roles = part_type.roles
     wanted = np.array(
         [role in roles for role in ROLES]
-        + [any(s.kind == "edge" and s.role == role for s in part_type.slots) for role in DEPENDENTS],
+        + [
+            any(s.kind == "edge" and s.role == role for s in part_type.slots)
+            for role in DEPENDENTS
+        ],
         dtype=np.int32,
     )
     k, n = heads.shape
@@ -217,7 +219,9 @@ def slot_rows(rows, part_type):
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
 
 
-def exclusive_members(int32_t[::1] starts, int32_t[::1] members, int first, int second, int n_parts):
+def exclusive_members(
+    const int32_t[::1] starts, const int32_t[::1] members, int first, int second, int n_parts
+):
     """Parts that one of two candidates has and the other has not.
 
     Returns (parts, signs): int32[e], int32[e]; sign +1 for parts of `first` alone, -1 for parts of

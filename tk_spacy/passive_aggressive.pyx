@@ -107,7 +107,6 @@ cdef class Learner:
         if self.steps >= self.total_steps:
             raise ValueError(f"step {self.steps + 1} of {self.total_steps}")
         self.steps += 1
-        encoded = item.encoded
         scores = self._scores(item)
         cdef int best = _argmax(scores, item.loss if self.add_loss else np.zeros(len(scores)))
         if best == item.oracle:

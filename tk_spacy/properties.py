@@ -94,11 +94,7 @@ class Schema:
         first = np.array([p.first + (p.first_offset + 1) * n_fields for p in self.properties])
         pairs = np.array([i for i, p in enumerate(self.properties) if p.second >= 0], dtype=int)
         second = np.array(
-            [
-                p.second + (p.second_offset + 1) * n_fields
-                for p in self.properties
-                if p.second >= 0
-            ],
+            [p.second + (p.second_offset + 1) * n_fields for p in self.properties if p.second >= 0],
             dtype=int,
         )
         sizes = [len(table) + FIRST_ID for table in self.values]

@@ -48,8 +48,8 @@ class Reranker:
     """A trained reranker.
 
     schema: properties and values.  settings: as trained.  support: the kernel's support parts.
-    weights: float64[2 ** bits] of the manual features, None without them; kept to float32 precision,
-        in which they are stored.
+    weights: float64[2 ** bits] of the manual features, None without them; kept to float32
+        precision, in which they are stored.
     combination: with the upstream's scores; None for the reranker's score alone.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
     """
@@ -72,9 +72,7 @@ class Reranker:
         object.__setattr__(self, "_encoder", encoder)
         object.__setattr__(self, "_scorer", SupportScorer(self.support))
         if self.weights is not None:
-            object.__setattr__(
-                self, "weights", self.weights.astype(np.float32).astype(np.float64)
-            )
+            object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
 
     def scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
@@ -131,9 +129,7 @@ class Reranker:
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> Float64:
         """The final system's score of every candidate: float64[k]."""
-        return self.combined(
-            candidates, self.scores(sentence, candidates, n_threads=n_threads)
-        )
+        return self.combined(candidates, self.scores(sentence, candidates, n_threads=n_threads))
 
     def combined(self, candidates: CandidateList, scores: Float64) -> Float64:
         """The final scores from the reranker's own ones, float64[k]."""

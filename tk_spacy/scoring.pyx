@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, uint16_t
 
 import numpy as np
 
-from tk_spacy.kernel cimport EDGE, NODE, length_bin
+from tk_spacy.kernel cimport NODE, length_bin
 from tk_spacy.threads import effective_n_threads
 
 cdef enum:

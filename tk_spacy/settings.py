@@ -56,7 +56,8 @@ class Settings:
         slots = {s.name for t in PART_TYPES.values() for s in t.slots if s.kind == "node"}
         for name in self.skip:
             if name not in slots | {"node"}:
-                raise UserError(f"unknown slot {name!r}; choose from {', '.join(sorted(slots))}, node")
+                choices = ", ".join([*sorted(slots), "node"])
+                raise UserError(f"unknown slot {name!r}; choose from {choices}")
         if self.iterations < 1:
             raise UserError(f"iterations is {self.iterations}; it must be at least 1")
         if not self.C > 0:

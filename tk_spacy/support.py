@@ -153,7 +153,7 @@ class SupportLog:
             done += count
             start = log.parts.size
             log.parts.append(_support_columns(local, log.kinds))
-            log.averaged.append(averaged * sign)
+            log.averaged.append(np.float64(averaged) * sign.astype(np.float64))
             log.origins.append(np.tile(np.array(origin, dtype=np.int32), (len(rows), 1)))
             if log.parts.size > len(self._weights[i]):
                 self._weights[i] = np.concatenate([self._weights[i], np.empty(log.parts.size)])

@@ -205,7 +205,7 @@ def train_reranker(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Reranker, TrainingStats]:
-    """Train a reranker and its combination with the upstream's scores from gold sentences and lists.
+    """Train a reranker and its combination with the upstream's scores.
 
     sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
     schema: fitted on the training treebank.  seed: of the split for tuning.
@@ -225,7 +225,8 @@ def train_reranker(
         )  # fmt: skip
         scores = scout.batch_scores([(sentences[i], lists[i]) for i in held], n_threads=n_threads)
         tuning = [
-            TuningList.make(sentences[i], lists[i], own) for i, own in zip(held, scores, strict=True)
+            TuningList.make(sentences[i], lists[i], own)
+            for i, own in zip(held, scores, strict=True)
         ]
         combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
     reranker, stats = learn(

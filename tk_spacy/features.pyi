@@ -1,0 +1,21 @@
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEATURE_TYPES: Final[tuple[str, ...]]
+
+def add_scores(
+    fields: Sequence[NDArray[np.int32]],
+    rows: Sequence[NDArray[np.int32]],
+    type_name: str,
+    weights: NDArray[np.float64],
+    out: Sequence[NDArray[np.float64]],
+    *,
+    n_threads: int | None = None,
+) -> None: ...
+def feature_ids(
+    fields: NDArray[np.int32], rows: NDArray[np.int32], type_name: str, bits: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+def type_code(type_name: str) -> int: ...

@@ -1,0 +1,43 @@
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.support import SupportLog
+from tk_spacy.training import TrainingList
+
+def add_candidate_scores(
+    part_scores: NDArray[np.float64],
+    starts: NDArray[np.int32],
+    members: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None: ...
+
+class Learner:
+    @property
+    def kernel_parts(self) -> tuple[str, ...]: ...
+    @property
+    def manual_parts(self) -> tuple[str, ...]: ...
+    @property
+    def support(self) -> SupportLog: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    def __init__(
+        self,
+        *,
+        kernel_parts: Sequence[str],
+        manual_parts: Sequence[str],
+        n_properties: int,
+        total_steps: int,
+        bits: int = 22,
+        C: float = ...,
+        skip: Sequence[str] = (),
+        kernel_scale: float = 1.0,
+        add_loss: bool = False,
+    ) -> None: ...
+    def manual_weights(self) -> NDArray[np.float64]: ...
+    def averaged_weights(self) -> NDArray[np.float64]: ...
+    def step(self, item: TrainingList) -> bool: ...
+    def refresh(self, items: Iterable[TrainingList], *, n_threads: int | None = None) -> None: ...
