@@ -2,6 +2,7 @@
 
 import pytest
 import spacy
+from threadpoolctl import threadpool_info
 from tiny_upstream import (
     nonprojective_tree,
     own_trees,
@@ -44,6 +45,19 @@ def test_train_upstream_is_deterministic_and_heeds_the_seed(tmp_path):
     )
     assert first == second
     assert first != other
+
+
+def test_train_upstream_uses_one_blas_thread_and_gives_the_others_back(tmp_path):
+    def blas_threads():
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    before, during = blas_threads(), []
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=1)
+    train_upstream(
+        [nonprojective_tree()], config=config, progress=lambda _: during.extend(blas_threads())
+    )
+    assert set(during) <= {1}
+    assert blas_threads() == before
 
 
 def test_train_upstream_leaves_no_trace_of_temporary_files(nlp, tmp_path):
