@@ -1,9 +1,13 @@
 """Training of upstream parsers and of their right-to-left twins."""
 
+from pathlib import Path
+
 import pytest
 import spacy
+from spacy.cli.train import train as spacy_train
 from threadpoolctl import threadpool_info
 from tiny_upstream import (
+    TINY,
     nonprojective_tree,
     own_trees,
     tiny_config,
@@ -12,7 +16,8 @@ from tiny_upstream import (
 
 from tk_spacy.errors import UserError
 from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence
+from tk_spacy.treebank import Sentence, write_conllu
+from tk_spacy.upstream import train_parser
 from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
 
 
@@ -101,6 +106,28 @@ def test_train_upstream_needs_trees():
         train_upstream([])
     with pytest.raises(UserError, match="sentence 's1': no tree"):
         train_upstream([Sentence.from_columns(forms=["a"], sent_id="s1")])
+
+
+def test_parser_config_trains_with_spacys_own_command(tmp_path, capsys):
+    path = Path(__file__).parents[1] / "configs" / "parser.cfg"
+    assert path.read_text(encoding="utf-8") == train_parser.default_config_text()
+    for name, seed in (("train", 1), ("dev", 2)):
+        write_conllu(tmp_path / f"{name}.conllu", generate(10, seed=seed))
+    spacy_train(
+        path,
+        tmp_path / "model",
+        overrides={
+            **TINY,
+            "paths.train": str(tmp_path / "train.conllu"),
+            "paths.dev": str(tmp_path / "dev.conllu"),
+            "training.max_steps": 3,
+        },
+    )
+    capsys.readouterr()
+    (trees,) = SpacySource(spacy.load(tmp_path / "model" / "model-last")).candidates(
+        [nonprojective_tree()], k=4
+    )
+    assert len(trees) == 4
 
 
 def test_backward_training_counts_the_steps_of_both(tmp_path):
