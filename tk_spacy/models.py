@@ -54,6 +54,7 @@ class Model:
         source = SpacySource(
             nlp,
             component=component.source,
+            backward=self.reranker.about.get("backward"),
             search=component.search,  # type: ignore[arg-type]  # checked by it
             inventory=inventory,
         )

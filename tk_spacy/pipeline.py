@@ -8,11 +8,13 @@ dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Ta
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import tk_spacy
 from tk_spacy.assessment import assess
@@ -35,7 +37,7 @@ from tk_spacy.properties import Schema
 from tk_spacy.report import PartReport, RunTime, TrainReport
 from tk_spacy.reranker import Reranker
 from tk_spacy.resources import Meter
-from tk_spacy.threads import effective_n_threads
+from tk_spacy.threads import available_threads, effective_n_threads
 from tk_spacy.training import TrainingStats, learn, prepare_lists, train_reranker
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ def _candidate_lists(
     source = SpacySource(
         nlp,
         component=plan.parser,
+        backward=plan.backward,
         search=options.search,
         inventory=plan.inventory,
         name=SOURCE_NAME,
@@ -163,6 +166,7 @@ def _train_upstream(
         component=plan.parser,
         max_steps=options.max_steps,
         seed=options.seed,
+        backward=plan.backward,
         search=options.search,
     )
     whole = WholeTraining(
@@ -182,9 +186,10 @@ def _train_upstream(
     if not plan.jackknifes:
         with run.stage("training the upstream parser"):
             return whole.result(), None
+    processes = options.processes or available_threads()
     try:
         with run.stage(f"training the upstream parser, {options.folds} folds"), whole:
-            if options.processes != 1:
+            if processes > 1:
                 whole.start()
             lists = jackknife(
                 train,
@@ -192,7 +197,7 @@ def _train_upstream(
                 folds=options.folds,
                 k=options.k,
                 settings=settings,
-                processes=options.processes,
+                processes=processes,
                 inventory=plan.inventory,
                 progress=on_fold,
             )
@@ -214,7 +219,7 @@ def _train_rerankers(
     schema = Schema.fit(
         train,
         plan.parts["dev"].sentences,
-        labels=plan.inventory.names,
+        labels=_labels(lists),
         use_lemma=settings.use_lemma,
     )
     base = None
@@ -236,6 +241,13 @@ def _train_rerankers(
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )
     return base, kernel, stats
+
+
+def _labels(lists: Sequence[CandidateList]) -> set[str]:
+    """The labels in lists: not all of their inventory, which holds whatever a parser knows."""
+    names = lists[0].inventory.names
+    used = set().union(*(np.unique(trees.labels).tolist() for trees in lists))
+    return {names[i] for i in used}
 
 
 def _assess(
@@ -301,6 +313,8 @@ def _about(plan: Plan) -> dict[str, Any]:
             "search": options.search,
             "files": {name: path.name for name, path in given.items() if path is not None},
         },
+        # The component asks for this: scores of one parser and of two are not the same.
+        "backward": plan.backward if plan.nlp or plan.needs_upstream else None,
         "seed": options.seed,
         "paper_grid": options.paper_grid,
     }

@@ -42,6 +42,7 @@ class TrainOptions:
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
     upstream: a spaCy pipeline (directory or package) to use instead of training one.
+    backward: train a right-to-left twin of the upstream too: better lists, in twice the time.
     config: spaCy training config for the upstream.  max_steps: of its training.
     folds, processes: of jackknifing; processes None for as many as cores allow.
     k, search: of the candidate lists.
@@ -60,6 +61,7 @@ class TrainOptions:
     overwrite: bool = False
     workdir: Path | None = None
     upstream: str | None = None
+    backward: bool = True
     config: Path | None = None
     max_steps: int | None = None
     folds: int = 5
@@ -135,7 +137,7 @@ class Plan:
 
     parts: "train", "dev" and perhaps "test".  inventory: shared by all lists, ready or to come.
     nlp: the given upstream, loaded; None where one is to be trained, or none is needed.
-    parser: name of the parser in the upstream, given or to come.
+    parser: name of the parser in the upstream, given or to come.  backward: whether it has a twin.
     notes: warnings.
     """
 
@@ -144,6 +146,7 @@ class Plan:
     inventory: LabelInventory
     nlp: Pipeline | None
     parser: str
+    backward: bool
     notes: tuple[str, ...]
 
     @property
@@ -184,12 +187,17 @@ def make_plan(options: TrainOptions) -> Plan:
         file = ready[name]
         lists = None if file is None else read_lists(file, sentences[name], inventory, options.k)
         parts[name] = Part(name, path, sentences[name], lists)
-    nlp, parser = None, "parser"
+    nlp, parser, backward = None, "parser", options.backward
     if options.upstream is not None:
-        from tk_spacy.upstream.loading import find_parser, load_pipeline  # noqa: PLC0415  (spaCy)
+        from tk_spacy.upstream.loading import (  # noqa: PLC0415  (imports spaCy)
+            find_parser,
+            has_twin,
+            load_pipeline,
+        )
 
         nlp = load_pipeline(options.upstream)
         parser = find_parser(nlp, where=options.upstream)
+        backward = has_twin(nlp, parser)
     elif any(part.lists is None for part in parts.values()):
         from tk_spacy.upstream.loading import check_config  # noqa: PLC0415  (imports spaCy)
 
@@ -200,7 +208,7 @@ def make_plan(options: TrainOptions) -> Plan:
             f"the training lists come from {options.upstream} itself: right only if it was not "
             f"trained on {options.train.name} (jackknifing needs an upstream trained here)"
         )
-    plan = Plan(options, parts, inventory, nlp, parser, tuple(notes))
+    plan = Plan(options, parts, inventory, nlp, parser, backward, tuple(notes))
     if plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
         raise UserError(
             f"{options.train}: {len(sentences['train'])} sentences are too few for "

@@ -57,6 +57,7 @@ def demo(
             test=files["test"],
             output=model,
             config=config,
+            backward=False,
             folds=3,
             k=15,
             title="the synthetic treebank",

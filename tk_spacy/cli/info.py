@@ -55,7 +55,7 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
             (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
         )
     if "upstream" in about:
-        rows.append(("upstream parser", _upstream(about["upstream"])))
+        rows.append(("upstream parser", _upstream(about)))
     if "candidates" in about:
         lists = about["candidates"]
         files = "".join(f", {name} from {file}" for name, file in lists["files"].items())
@@ -92,12 +92,14 @@ def _settings_table(settings: dict[str, Any]) -> Table:
     return _pairs("Settings", rows)
 
 
-def _upstream(upstream: dict[str, Any]) -> str:
+def _upstream(about: dict[str, Any]) -> str:
+    upstream = about["upstream"]
     if not upstream["trained"]:
         return upstream["pipeline"] or "none: ready lists"
     folds = f", {upstream['folds']} folds" if upstream["folds"] else ""
+    twin = ", with right-to-left twin" if about.get("backward") else ""
     steps = f", {upstream['max_steps']} steps" if upstream["max_steps"] else ""
-    return f"trained, config {upstream['config']}{steps}{folds}"
+    return f"trained, config {upstream['config']}{steps}{twin}{folds}"
 
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -59,6 +59,15 @@ def train_cli(
             rich_help_panel=UPSTREAM,
         ),
     ] = None,
+    backward: Annotated[
+        bool,
+        typer.Option(
+            "--backward/--no-backward",
+            help="Train a second parser that reads from right to left: both together make better "
+            "lists, in twice the training time.",
+            rich_help_panel=UPSTREAM,
+        ),
+    ] = True,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -257,6 +266,7 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             upstream=upstream,
+            backward=backward,
             config=config,
             max_steps=max_steps,
             folds=folds,

@@ -11,7 +11,7 @@ from spacy.pipeline import DependencyParser
 from spacy.util import load_model_from_config
 
 from tk_spacy.errors import UserError
-from tk_spacy.upstream.train_parser import load_upstream_config
+from tk_spacy.upstream.train_parser import backward_name, load_upstream_config
 
 Pipeline = Language
 """For modules that name a pipeline's type but must not import spaCy themselves."""
@@ -45,6 +45,11 @@ def find_parser(nlp: Language, *, where: str) -> str:
     names = ", ".join(nlp.pipe_names) or "nothing"
     which = "no dependency parser" if not found else "several dependency parsers"
     raise UserError(f"{where}: the pipeline has {which}; it has: {names}")
+
+
+def has_twin(nlp: Language, parser: str) -> bool:
+    """Whether a pipeline has the right-to-left twin of its parser (see `train_upstream`)."""
+    return backward_name(parser) in nlp.component_names
 
 
 def check_config(

@@ -135,7 +135,9 @@ def _fingerprint(
     train: Sequence[Sentence], dev: Sequence[Sentence], settings: UpstreamSettings
 ) -> str:
     config = load_upstream_config(settings.config, max_steps=settings.max_steps, seed=settings.seed)
-    digest = hashlib.sha256(json.dumps([FORMAT, spacy.about.__version__, config.to_str()]).encode())
+    digest = hashlib.sha256(
+        json.dumps([FORMAT, spacy.about.__version__, settings.backward, config.to_str()]).encode()
+    )
     for name, part in (("train", train), ("dev", dev)):
         digest.update(name.encode())
         for sentence in part:
@@ -160,6 +162,7 @@ def _train(
         config=settings.config,
         max_steps=settings.max_steps,
         seed=settings.seed,
+        backward=settings.backward,
         progress=on_step,
     )
     with replace_directory(directory) as temporary:

@@ -1,0 +1,134 @@
+"""Small trainings that several test modules use: made once, in seconds; not to be changed."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import random
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tiny_upstream import tiny_config
+
+from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest_io import write_kbest
+from tk_spacy.pipeline import train_pipeline
+from tk_spacy.plan import TrainOptions
+from tk_spacy.report import TrainReport
+from tk_spacy.settings import Settings
+from tk_spacy.synthetic import write_treebank
+from tk_spacy.treebank import Sentence, check_tree, load_treebank
+
+SETTINGS = Settings(iterations=3, bits=12, manual_parts=("arc",))
+
+
+@functools.cache
+def folder() -> Path:
+    """A directory that is removed when the tests are over."""
+    path = Path(tempfile.mkdtemp(prefix="tk-spacy-tests-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+@functools.cache
+def treebank() -> dict[str, Path]:
+    """Files of a synthetic treebank: train, dev and test."""
+    return write_treebank(folder() / "UD_Synthetic", train=90, dev=30, test=30, seed=11)
+
+
+def made_up_list(
+    sentence: Sentence, inventory: LabelInventory, rng: random.Random, *, k: int = 6
+) -> CandidateList:
+    """Trees near the gold one, with a score that likes the better ones a little."""
+    gold = sentence.heads.tolist()
+    trees = []
+    while len(trees) < k:
+        heads, deprels = list(gold), list(sentence.deprels)
+        for _ in range(rng.randint(0 if trees else 1, 3)):
+            word = rng.randrange(len(heads))
+            if heads[word]:
+                heads[word] = rng.randint(1, len(heads))
+                deprels[word] = rng.choice(["obj", "nmod", deprels[word]])
+        if check_tree(heads) is None:
+            wrong = sum(a != b for a, b in zip(heads, gold, strict=True))
+            trees.append((heads, deprels, -wrong + rng.gauss(0, 1.5)))
+    base = max(range(k), key=lambda j: trees[j][2])
+    return CandidateList.build(trees, inventory=inventory, sources=("spacy",), base=base)
+
+
+def write_lists(path: Path, sentences: Sequence[Sentence], *, seed: int = 0) -> Path:
+    """A k-best file for sentences."""
+    rng, inventory = random.Random(seed), LabelInventory()
+    write_kbest(path, [(s, made_up_list(s, inventory, rng)) for s in sentences])
+    return path
+
+
+@functools.cache
+def list_files() -> dict[str, Path]:
+    """k-best files for the treebank's parts."""
+    return {
+        name: write_lists(folder() / f"{name}.kbest.conllu", load_treebank(path))
+        for name, path in treebank().items()
+    }
+
+
+def options(output: Path, **changes: Any) -> TrainOptions:
+    """Options for a training from ready lists: no parser, a second or so."""
+    ready, files = list_files(), treebank()
+    made = TrainOptions(
+        train=files["train"],
+        dev=files["dev"],
+        test=files["test"],
+        output=output,
+        candidates=ready["train"],
+        dev_candidates=ready["dev"],
+        test_candidates=ready["test"],
+        settings=SETTINGS,
+        threads=1,
+    )
+    return replace(made, **changes)
+
+
+@functools.cache
+def lists_training() -> tuple[Path, TrainReport]:
+    """A model without parser, and its report."""
+    path = folder() / "lists-model"
+    return path, train_pipeline(options(path))
+
+
+@functools.cache
+def parser_training() -> tuple[Path, TrainReport]:
+    """A model with a tiny parser and its twin, made by the whole path; some ten seconds."""
+    path = folder() / "parser-model"
+    config = tiny_config(folder() / "tiny.cfg")
+    return path, train_pipeline(parser_options(path, config=config))
+
+
+def parser_options(output: Path, **changes: Any) -> TrainOptions:
+    """Options for a training that trains its parsers."""
+    none = {"candidates": None, "dev_candidates": None, "test_candidates": None}
+    quick = {"folds": 2, "processes": 1, "k": 6, "max_steps": 15}
+    return options(output, **{**none, **quick, **changes})
+
+
+def stripped(path: Path, target: Path) -> Path:
+    """A copy of a CoNLL-U file without trees."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        columns = line.split("\t")
+        if len(columns) == 10:
+            columns[6:8] = ["_", "_"]
+        lines.append("\t".join(columns))
+    target.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    return target
+
+
+def same_trees(a: Path, b: Path) -> bool:
+    """Whether two files hold the same trees."""
+    pairs = zip(load_treebank(a), load_treebank(b), strict=True)
+    return all(np.array_equal(x.heads, y.heads) and x.deprels == y.deprels for x, y in pairs)
