@@ -182,7 +182,7 @@ class CandidateList:
             raise CandidateError(f"candidate {row + 1} of {len(heads)}: {reason}")
         if scores.shape != (len(heads), len(sources)):
             raise ValueError(f"scores must be {(len(heads), len(sources))}, got {scores.shape}")
-        group, first = _group_equal(heads, labels)
+        group, first = group_equal(heads, labels)
         if len(first) < len(heads):
             merged = scores[first]
             # fmax passes over NaN, so a tree scored by one source only keeps that score.
@@ -282,7 +282,7 @@ def invalid_trees(heads: Int32) -> NDArray[np.intp]:
     return np.flatnonzero(bad | above.any(axis=1))
 
 
-def _group_equal(heads: Int32, labels: Int32) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def group_equal(heads: Int32, labels: Int32) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Group number of each tree, and the first row of each group, groups by first appearance."""
     both = np.concatenate([heads, labels], axis=1)
     numbers: dict[bytes, int] = {}

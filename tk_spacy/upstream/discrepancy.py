@@ -94,6 +94,8 @@ class PoolMaker:
         self.model = self._copy_weights()
         self.search = DiscrepancySearch(self.model)
         self._doc: Doc | None = None
+        empty = np.empty(0, np.int32)
+        self._by_label: dict[int, NDArray[np.int32]] = {LEFT: empty, RIGHT: empty}
 
     def vectors(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """The precomputed part of the model for a batch, float32[1 + tokens, ...]; row 0 pads."""
@@ -153,35 +155,44 @@ class PoolMaker:
 
         -infinity where a tree has a relation that the parser was not trained on.
         """
-        n = heads.shape[1]
         own = heads - 1
+        leftward = own > np.arange(heads.shape[1])
         by_label = self._actions_by_label()
-        actions = np.where(
-            own > np.arange(n), by_label[LEFT][labels], by_label[RIGHT][labels]
-        ).astype(np.int32)
-        for row in range(len(own)):
-            whole = [word if head < 0 else head for word, head in enumerate(own[row].tolist())]
-            if is_nonproj_tree(whole):
-                names = self.inventory.decode(labels[row].tolist())
-                lifted, marked = projectivize(whole, list(names))
-                for word, (head, name) in enumerate(zip(lifted, marked, strict=True)):
-                    if head != whole[word]:
-                        move = LEFT if head > word else RIGHT
-                        own[row, word] = head
-                        # A lift that was never seen in training is scored as a plain arc.
-                        plain = name.partition(DECORATION)[0]
-                        actions[row, word] = self.actions.get(
-                            (move, name), self.actions.get((move, plain), -1)
-                        )
-        return score_trees(self.model, heads=own, actions=actions)
+        actions = np.where(leftward, by_label[LEFT][labels], by_label[RIGHT][labels])
+        scores = score_trees(self.model, heads=own, actions=actions)
+        # Trees that are not projective come out impossible, and are lifted then.
+        rows = np.flatnonzero(np.isinf(scores))
+        lifted = [row for row in rows.tolist() if self._lift(own[row], actions[row], labels[row])]
+        if lifted:
+            scores[lifted] = score_trees(self.model, heads=own[lifted], actions=actions[lifted])
+        return scores
+
+    def _lift(
+        self, heads: NDArray[np.int32], actions: NDArray[np.int32], labels: NDArray[np.int32]
+    ) -> bool:
+        """Make one tree projective, in place; False where it is so already."""
+        whole = [word if head < 0 else head for word, head in enumerate(heads.tolist())]
+        if not is_nonproj_tree(whole):
+            return False
+        projective, names = projectivize(whole, list(self.inventory.decode(labels.tolist())))
+        for word, (head, name) in enumerate(zip(projective, names, strict=True)):
+            if head != whole[word]:
+                move = LEFT if head > word else RIGHT
+                heads[word] = head
+                # A lift that was never seen in training is scored as a plain arc.
+                plain = name.partition(DECORATION)[0]
+                actions[word] = self.actions.get((move, name), self.actions.get((move, plain), -1))
+        return True
 
     def _actions_by_label(self) -> dict[int, NDArray[np.int32]]:
         """Of each arc move the action by label id, -1 where there is none."""
-        tables = {move: np.full(len(self.inventory), -1, np.int32) for move in (LEFT, RIGHT)}
-        for (move, name), action in self.actions.items():
-            if move in tables and DECORATION not in name:
-                tables[move][self.label_ids[action]] = action
-        return tables
+        if len(self._by_label[LEFT]) != len(self.inventory):
+            for move, table in self._by_label.items():
+                self._by_label[move] = table = np.full(len(self.inventory), -1, np.int32)
+                for (kind, name), action in self.actions.items():
+                    if kind == move and DECORATION not in name:
+                        table[self.label_ids[action]] = action
+        return self._by_label
 
     def _pool(
         self, heads: NDArray[np.int32], actions: NDArray[np.int32], scores: NDArray[np.float64]

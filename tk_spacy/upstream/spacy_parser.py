@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.candidates import CandidateList, LabelInventory, group_equal
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.corpus import doc_from_sentence
 from tk_spacy.upstream.discrepancy import Pool
@@ -147,15 +147,16 @@ def _pool(read: Sequence[ReadBatch], i: int) -> Pool:
     if len(pools) == 1:
         return pools[0]
     joined = Pool.join(pools)
-    total = np.zeros(len(joined.scores))
+    group, first = group_equal(joined.heads, joined.labels)
+    heads, labels = joined.heads[first], joined.labels[first]
+    total = np.zeros(len(first))
     start = 0
     for batch, pool in zip(read, pools, strict=True):
-        own = batch.scores(i, joined.heads, joined.labels)
-        found = slice(start, start + len(pool.scores))
-        own[found] = np.maximum(own[found], pool.scores)
+        own = batch.scores(i, heads, labels)
+        np.maximum.at(own, group[start : start + len(pool.scores)], pool.scores)
         total += _finite(own)
         start += len(pool.scores)
-    return Pool(joined.heads, joined.labels, total)
+    return Pool(heads, labels, total)
 
 
 def _choose(pool: Pool, k: int, label_cost: float) -> list[int]:
