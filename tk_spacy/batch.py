@@ -13,7 +13,7 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.file_reranking import FileReranker, FileResult, Job, Report
 from tk_spacy.models import open_model
-from tk_spacy.processes import begin_child
+from tk_spacy.processes import begin_child, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
 
@@ -100,7 +100,8 @@ def _in_processes(
         initargs=(model, settings.k, threads),
     )
     try:
-        futures = {pool.submit(_rerank_in_worker, job): job for job in jobs}
+        with spawning():
+            futures = {pool.submit(_rerank_in_worker, job): job for job in jobs}
         for future in as_completed(futures):
             job = futures[future]
             yield job.source, future.result()
@@ -134,7 +135,7 @@ def _rerank_in_worker(job: Job) -> FileResult:
 def total(results: Sequence[FileResult]) -> FileResult:
     """The sum of all finished files; with scores where all of them have some."""
     done = [result for result in results if result.status == "done"]
-    whole = FileResult("total", "")
+    whole = FileResult("", "")
     for result in done:
         whole.sentences += result.sentences
         whole.words += result.words

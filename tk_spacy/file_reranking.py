@@ -99,9 +99,7 @@ class FileReranker:
             self._source = self.model.candidate_source(self._inventory)
         started = time.perf_counter()  # the model's loading is not the file's
         pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job.source)
-        chosen = self._reranked(
-            job.source, pairs, result, report or (lambda n: None), with_gold=not kbest
-        )
+        chosen = self._reranked(pairs, result, report or (lambda n: None), with_gold=not kbest)
         write_conllu(job.target, chosen)
         result.seconds = time.perf_counter() - started
         return result
@@ -115,11 +113,13 @@ class FileReranker:
             reason = str(error)
         except OSError as error:
             reason = f"{job.target}: {error.strerror or error}"
+        except Exception as error:
+            # A fault of ours, but hours of other files must not be lost to it.
+            reason = f"{job.source}: {type(error).__name__}: {error}"
         return FileResult(str(job.source), str(job.target), status="failed", error=reason)
 
     def _reranked(
         self,
-        path: Path,
         pairs: Iterator[Pair],
         result: FileResult,
         report: Report,
@@ -140,8 +140,6 @@ class FileReranker:
                 report(waiting)
                 waiting = 0
         report(waiting)
-        if not tally.sentences:
-            raise TreebankError(path, 0, "the file holds no sentence")
         result.sentences, result.words = tally.sentences, tally.words
         result.changed = tally.changed
         if tally.scored:
@@ -208,6 +206,11 @@ class Tally:
 
 
 def is_kbest(path: Path) -> bool:
-    """Whether a file's first sentence has candidates.  Raises UserError for an unreadable file."""
+    """Whether a file's first sentence has candidates.
+
+    Raises UserError for a file that cannot be read or holds no sentence.
+    """
     first = next(read_conllu(path, trees="optional", single_root=False), None)
-    return first is not None and any(_KBEST_COMMENT.match(line) for line in first.comments)
+    if first is None:
+        raise TreebankError(path, 0, "the file holds no sentence; give a file with CoNLL-U in it")
+    return any(_KBEST_COMMENT.match(line) for line in first.comments)

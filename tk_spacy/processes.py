@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def begin_child() -> None:
@@ -21,6 +23,22 @@ def begin_child() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), name="parent watch", daemon=True).start()
+
+
+@contextmanager
+def spawning() -> Iterator[None]:
+    """Start child processes in such a block, so that Ctrl-C does not meet them while they import.
+
+    They inherit its being blocked; what is pressed meanwhile reaches this process at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(*_: object) -> None:

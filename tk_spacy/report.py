@@ -330,7 +330,7 @@ def batch_table(
         folder = os.path.commonpath([Path(row["input"]).parent for row in files])
         title = f"{title} of {folder}" if folder else title
         rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
-        rows.append(_batch_row({**total, "status": ""}, scored))
+        rows.append(_batch_row({**total, "input": "total", "status": ""}, scored))
     notes = ["Scores of the base parser → of the reranked trees."] if scored else []
     return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
 

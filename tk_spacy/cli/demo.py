@@ -31,6 +31,7 @@ def demo(
     *,
     sentences: int = 800,
     seed: int = 0,
+    max_steps: int | None = None,
     threads: int | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
@@ -57,6 +58,7 @@ def demo(
             test=files["test"],
             output=model,
             config=config,
+            max_steps=max_steps,
             backward=False,
             folds=3,
             k=15,
@@ -78,6 +80,12 @@ def demo_cli(
     ] = None,
     sentences: Annotated[int, typer.Option(min=100, help="Sentences of the training part.")] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the treebank and the training.")] = 0,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Steps of the parsers' training.", show_default="150, a few seconds each"
+        ),
+    ] = None,
     threads: Threads = None,
     processes: Annotated[
         int | None,
@@ -108,6 +116,7 @@ def demo_cli(
                 place,
                 sentences=sentences,
                 seed=seed,
+                max_steps=max_steps,
                 threads=threads,
                 processes=processes,
                 progress=progress,

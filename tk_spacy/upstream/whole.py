@@ -18,7 +18,7 @@ import spacy
 
 from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
-from tk_spacy.processes import begin_child
+from tk_spacy.processes import begin_child, spawning
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.jackknife import UpstreamSettings
 from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
@@ -92,7 +92,8 @@ class WholeTraining:
             ),
             daemon=True,
         )
-        self._process.start()
+        with spawning():
+            self._process.start()
         sender.close()
 
     def poll(self, timeout: float = 0.0) -> None:

@@ -1,0 +1,151 @@
+"""The command line as a whole: help, version, modes, how commands end."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from trainings import list_files, lists_training, treebank
+from typer.testing import CliRunner
+
+import tk_spacy
+from tk_spacy.cli.app import app
+
+COMMANDS = ("train", "rerank", "kbest", "evaluate", "info", "demo")
+
+
+def invoke(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def start(*arguments: object) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tk_spacy", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    process = start(*arguments)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def test_cli_help_names_every_command() -> None:
+    result = invoke("--help")
+    assert result.exit_code == 0
+    for command in COMMANDS:
+        assert re.search(rf"^.? *{command}\b", result.stdout, re.M)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_cli_help_of_a_command_teaches_by_example(command: str) -> None:
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    assert f"tk-spacy {command}" in result.stdout
+    assert "--json" in result.stdout
+    assert "--quiet" in result.stdout
+
+
+def test_cli_help_does_not_import_spacy() -> None:
+    code = "import sys, tk_spacy.cli.app; sys.exit('spacy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_cli_version() -> None:
+    assert invoke("--version").stdout == f"tk-spacy {tk_spacy.__version__}\n"
+
+
+def test_cli_runs_as_module_and_as_script() -> None:
+    assert run("--version")[:2] == (0, f"tk-spacy {tk_spacy.__version__}\n")
+    script = Path(sys.executable).with_name("tk-spacy")
+    if script.exists():
+        shown = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+        assert shown.stdout == f"tk-spacy {tk_spacy.__version__}\n"
+
+
+def test_cli_unknown_command_is_a_usage_error() -> None:
+    assert invoke("reparse").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "missing.conllu", "--dev", "dev.conllu", "-o", "model"),
+        ("rerank", "missing", "in.conllu", "-o", "out.conllu"),
+        ("kbest", "missing", "in.conllu", "-o", "out.conllu"),
+        ("evaluate", "missing.conllu", "other.conllu"),
+        ("info", "missing"),
+    ],
+)
+def test_cli_a_missing_input_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("Error: ")
+    assert "missing" in last or "in.conllu" in last
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cli_json_failure_is_one_document_too() -> None:
+    result = invoke("info", "missing", "--json")
+    assert result.exit_code == 1
+    assert "missing" in json.loads(result.stdout)["error"]
+
+
+def test_cli_quiet_shows_errors_but_nothing_else_on_stderr(tmp_path: Path) -> None:
+    out = tmp_path / "out.conllu"
+    good = invoke("rerank", lists_training()[0], list_files()["dev"], "-o", out, "-q")
+    assert (good.exit_code, good.stderr) == (0, "")
+    bad = invoke("rerank", lists_training()[0], tmp_path / "no", "-o", out, "-q")
+    assert bad.exit_code == 1
+    assert bad.stderr.startswith("Error: ")
+
+
+def test_cli_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:
+    result = invoke("info", tmp_path / "[bold]model[/bold]")
+    assert "[bold]model[/bold]" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_cli_interrupted_training_says_how_to_resume(
+    tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    files = treebank()
+    process = start(
+        "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--folds", 2,
+        "--processes", 2, "--max-steps", 10_000, "--threads", 1,
+    )  # fmt: skip
+    work = tmp_path / "model.work"
+    deadline = time.monotonic() + 60
+    while not (work / "folds").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(3)
+    if sent == signal.SIGINT:  # as a terminal sends it: to all processes of the group
+        os.killpg(process.pid, sent)
+    else:
+        process.send_signal(sent)
+    # Ends when the last process has closed stderr: children that live on would make this time out.
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert out == ""
+    last = err.strip().splitlines()[-1]
+    assert f"run the same command again to resume the work in {work}" in last
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["model.work"]

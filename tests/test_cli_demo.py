@@ -1,0 +1,37 @@
+"""`tk-spacy demo`."""
+
+import json
+from pathlib import Path
+
+import pytest
+import spacy
+from test_cli import invoke
+
+from tk_spacy.treebank import load_treebank
+
+
+@pytest.mark.slow
+def test_cli_demo_runs_the_whole_path(tmp_path: Path) -> None:
+    arguments = ("--sentences", 100, "--max-steps", 20, "--threads", 1, "--processes", 1)
+    result = invoke("demo", tmp_path / "demo", *arguments)
+    assert result.exit_code == 0, result.output
+    assert "THE DATA ARE SYNTHETIC" in result.stdout
+    assert "Scores on the synthetic treebank test" in result.stdout
+    assert len(load_treebank(tmp_path / "demo" / "train.conllu")) == 100
+    assert "tk_reranker" in spacy.load(tmp_path / "demo" / "model").pipe_names
+    again = invoke("demo", *arguments, "--json", "--quiet")
+    document = json.loads(again.stdout)
+    assert document["synthetic"] is True
+    assert document["model"] is None
+    saved = json.loads((tmp_path / "demo" / "model" / "report.json").read_text(encoding="utf-8"))
+    for name, part in saved["parts"].items():
+        assert document["parts"][name]["scores"] == part["scores"]
+
+
+def test_cli_demo_refuses_a_directory_with_a_model(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    result = invoke("demo", tmp_path)
+    assert result.exit_code == 1
+    assert "exists already" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert invoke("demo", "--sentences", 3).exit_code == 2

@@ -1,0 +1,143 @@
+"""`tk-spacy rerank` and `tk-spacy kbest`."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from test_cli import invoke, run
+from trainings import list_files, lists_training, parser_training, same_trees, stripped, treebank
+
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.kbest_io import read_kbest
+
+
+def rerank(*arguments: object):
+    return invoke("rerank", lists_training()[0], *arguments, "--threads", 1)
+
+
+def test_cli_rerank_a_file(tmp_path: Path) -> None:
+    result = rerank(list_files()["test"], "-o", tmp_path / "out.conllu")
+    assert result.exit_code == 0, result.output
+    assert "tokens/s" in result.stdout
+    assert "UAS" not in result.stdout
+    assert (tmp_path / "out.conllu").exists()
+
+
+def test_cli_rerank_json(tmp_path: Path) -> None:
+    result = rerank(list_files()["test"], "-o", tmp_path / "out.conllu", "--json")
+    document = json.loads(result.stdout)
+    assert document["files"][0]["status"] == "done"
+    assert document["total"]["sentences"] == 30
+    assert document["total"]["scores"] is None
+
+
+def test_cli_rerank_a_directory_with_a_broken_file(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    shutil.copy(list_files()["test"], tmp_path / "in" / "good.conllu")
+    (tmp_path / "in" / "bad.conllu").write_text("1\tonly two columns\n")
+    result = rerank(tmp_path / "in", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "failed" in result.stdout
+    assert "bad.conllu:1: 2 columns instead of 10" in result.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.conllu"]
+    again = rerank(tmp_path / "in", "-o", tmp_path / "out")
+    assert "skipped" in again.stdout
+
+
+def test_cli_rerank_in_processes_as_a_program(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b", "c"):
+        shutil.copy(list_files()["test"], tmp_path / "in" / f"{name}.conllu")
+    code, out, err = run(
+        "rerank", lists_training()[0], tmp_path / "in", "-o", tmp_path / "out", "-j", 2,
+        "--threads", 1,
+    )  # fmt: skip
+    assert (code, "Traceback" in err) == (0, False)
+    assert "total" in out
+    assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("missing", "no such model directory"),
+        ("file", "a file, not a model directory"),
+        ("empty", "no tk-spacy reranker here"),
+        ("damaged", "damaged or incomplete"),
+    ],
+)
+def test_cli_rerank_with_a_model_that_is_none(tmp_path: Path, model: str, message: str) -> None:
+    (tmp_path / "file").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    shutil.copytree(lists_training()[0], tmp_path / "damaged")
+    (tmp_path / "damaged" / "support.npz").write_bytes(b"PK\x03\x04 no more")
+    result = invoke("rerank", tmp_path / model, list_files()["dev"], "-o", tmp_path / "out.conllu")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "out.conllu").exists()
+
+
+def test_cli_rerank_leaves_no_half_file(tmp_path: Path) -> None:
+    bad = tmp_path / "in.conllu"
+    text = list_files()["test"].read_text(encoding="utf-8")
+    bad.write_text(text + "1\tbroken\n", encoding="utf-8")
+    result = rerank(bad, "-o", tmp_path / "out.conllu")
+    assert result.exit_code == 1
+    assert "columns instead of 10" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.conllu"]
+
+
+def test_cli_rerank_output_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here")
+    result = rerank(list_files()["test"], "-o", tmp_path / "file" / "out.conllu")
+    assert result.exit_code == 1
+    assert "cannot write it" in result.stderr
+    assert invoke("rerank", lists_training()[0], "-o", "out").exit_code == 2
+
+
+@pytest.mark.slow
+def test_cli_kbest_writes_what_rerank_reads(tmp_path: Path) -> None:
+    model = parser_training()[0]
+    bare = stripped(treebank()["test"], tmp_path / "bare.conllu")
+    result = invoke("kbest", model, bare, "-o", tmp_path / "k.conllu", "--k", 6, "--json")
+    assert result.exit_code == 0, result.output
+    counted = json.loads(result.stdout)
+    pairs = list(read_kbest(tmp_path / "k.conllu", inventory=LabelInventory()))
+    assert counted["sentences"] == len(pairs) == 30
+    assert counted["trees"] == sum(len(trees) for _, trees in pairs)
+    for source, target in (("k", "a"), ("bare", "b")):
+        done = invoke(
+            "rerank", model, tmp_path / f"{source}.conllu", "-o", tmp_path / f"{target}.conllu",
+            "--threads", 1,
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+    assert same_trees(tmp_path / "a.conllu", tmp_path / "b.conllu")
+
+
+@pytest.mark.slow
+def test_cli_kbest_expanded_form(tmp_path: Path) -> None:
+    model, out = parser_training()[0], tmp_path / "k.conllu"
+    result = invoke("kbest", model, treebank()["test"], "-o", out, "--form", "expanded", "-q")
+    assert result.exit_code == 0, result.output
+    assert "# rank = 2" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--k", "0"), 2, "--k"),
+        (("--form", "compressed"), 1, "form is 'compressed'"),
+        (("--search", "deep"), 1, "search is 'deep'"),
+        ((), 1, "model: "),
+    ],
+)
+def test_cli_kbest_refuses(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    out = tmp_path / "out.conllu"
+    result = invoke("kbest", tmp_path / "model", treebank()["dev"], "-o", out, *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert not out.exists()

@@ -1,0 +1,104 @@
+"""Tables as data: the same numbers on the terminal, in Markdown and in JSON."""
+
+import io
+
+import pytest
+from rich.console import Console
+from trainings import lists_training
+
+from tk_spacy.report import (
+    Column,
+    Table,
+    batch_table,
+    scores_table,
+    show,
+    show_p,
+    show_seconds,
+)
+
+TABLE = Table(
+    title="Owls [bold]",
+    columns=(Column("name", "name", align="left"), Column("weight", "weight", digits=1)),
+    rows=(("a|b [red]", 1234.56), ("none", None)),
+    notes=("Weighed at night.",),
+)
+
+
+def on_terminal(table: Table) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(table.to_rich())
+    return out.getvalue()
+
+
+def test_report_table_on_a_terminal_shows_text_as_it_is() -> None:
+    text = on_terminal(TABLE)
+    assert "Owls [bold]" in text
+    assert "a|b [red]" in text
+    assert "1,234.6" in text
+    assert text.rstrip().endswith("Weighed at night.")
+
+
+def test_report_table_as_markdown() -> None:
+    assert TABLE.to_markdown() == (
+        "**Owls [bold]**\n\n| name | weight |\n| --- | ---: |\n| a\\|b [red] | 1,234.6 |\n"
+        "| none | - |\n\nWeighed at night.\n"
+    )
+
+
+def test_report_table_as_records_keeps_numbers_unrounded() -> None:
+    assert TABLE.records() == [
+        {"name": "a|b [red]", "weight": 1234.56},
+        {"name": "none", "weight": None},
+    ]
+
+
+def test_report_table_refuses_rows_of_another_width() -> None:
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        Table(title="", columns=TABLE.columns, rows=(("a",),))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0.00 s"),
+        (9.994, "9.99 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1 min 00 s"),
+        (725, "12 min 05 s"),
+        (3725, "1 h 02 min"),
+    ],
+)
+def test_report_shows_seconds(seconds: float, text: str) -> None:
+    assert show_seconds(seconds) == text
+
+
+def test_report_shows_numbers_and_p_values() -> None:
+    assert (show(1234567), show(0.5, 3), show(None)) == ("1,234,567", "0.500", "-")
+    assert (show_p(0.0001), show_p(0.0456)) == ("p < 0.001", "p = 0.046")
+
+
+def test_report_of_a_training_shows_the_same_numbers_everywhere() -> None:
+    report = lists_training()[1]
+    row = report.parts["test"].scores["final system"]
+    shown = [f"{value:.2f}" for value in (row.uas, row.las, row.uas_nopunct, row.las_nopunct)]
+    assert "| final system | " + " | ".join(shown) + " |" in report.to_markdown()
+    for value in shown:
+        assert value in "".join(on_terminal(table) for table in report.tables())
+    saved = report.to_dict()["parts"]["test"]["scores"]["final system"]
+    assert (saved["uas"], saved["las_nopunct"]) == (row.uas, row.las_nopunct)
+    assert scores_table("", report.parts["test"].scores).records()[3]["uas"] == row.uas
+
+
+def test_report_batch_table_sums_up_and_leaves_out_missing_scores() -> None:
+    row = {
+        "input": "in/a.conllu", "status": "done", "sentences": 2, "words": 10, "changed": 1,
+        "seconds": 2.0, "scores": None,
+    }  # fmt: skip
+    failed = {**row, "input": "in/b/c.conllu", "status": "failed", "sentences": 0, "words": 0}
+    table = batch_table([row, failed], row)
+    assert table.title == "Reranked files of in"
+    assert table.rows == (
+        ("a.conllu", "done", 2, 10, 5, 1),
+        ("b/c.conllu", "failed", None, None, None, None),
+        ("total", "", 2, 10, 5, 1),
+    )
