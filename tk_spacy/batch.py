@@ -49,22 +49,16 @@ def rerank_files(
     opened = FileReranker(open_model(model), k=k, n_threads=n_threads)
     sizes = estimate_sentences(job.source for job in todo)
     progress.begin(STAGE)
-    try:
-        if one_file:
-            results[inputs[0]] = _with_progress(
-                opened.rerank_file, todo[0], progress, 0, sum(sizes)
-            )
-        elif processes > 1 and len(todo) > 1:
-            results.update(_in_processes(model, opened, todo, sizes, processes, progress))
-        else:
-            before = 0
-            for job, size in zip(todo, sizes, strict=True):
-                results[job.source] = _with_progress(
-                    opened.try_file, job, progress, before, sum(sizes)
-                )
-                before += size
-    finally:
-        progress.end(STAGE)
+    if one_file:
+        results[inputs[0]] = _with_progress(opened.rerank_file, todo[0], progress, 0, sum(sizes))
+    elif processes > 1 and len(todo) > 1:
+        results.update(_in_processes(model, opened, todo, sizes, processes, progress))
+    else:
+        before = 0
+        for job, size in zip(todo, sizes, strict=True):
+            results[job.source] = _with_progress(opened.try_file, job, progress, before, sum(sizes))
+            before += size
+    progress.end(STAGE)
     return [results[job.source] for job in jobs]
 
 

@@ -55,11 +55,9 @@ class _Run:
     def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
         """A timed stage; yields what takes its progress."""
         self.progress.begin(name)
-        try:
-            with self.meter.stage(name):
-                yield lambda done, total: self.progress.update(name, done, total)
-        finally:
-            self.progress.end(name)
+        with self.meter.stage(name):
+            yield lambda done, total: self.progress.update(name, done, total)
+        self.progress.end(name)
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:

@@ -18,6 +18,7 @@ from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions
 from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
+from tk_spacy.settings import Settings
 from tk_spacy.synthetic import write_treebank
 
 SYNTHETIC = (
@@ -29,7 +30,7 @@ SYNTHETIC = (
 def demo(
     directory: Path,
     *,
-    sentences: int = 800,
+    sentences: int = 600,
     seed: int = 0,
     max_steps: int | None = None,
     threads: int | None = None,
@@ -62,6 +63,7 @@ def demo(
             backward=False,
             folds=3,
             k=15,
+            settings=Settings(iterations=5),
             title="the synthetic treebank",
             seed=seed,
             threads=threads,
@@ -78,7 +80,7 @@ def demo_cli(
             show_default="a temporary directory, removed at the end",
         ),
     ] = None,
-    sentences: Annotated[int, typer.Option(min=100, help="Sentences of the training part.")] = 800,
+    sentences: Annotated[int, typer.Option(min=100, help="Sentences of the training part.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the treebank and the training.")] = 0,
     max_steps: Annotated[
         int | None,

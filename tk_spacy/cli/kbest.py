@@ -72,10 +72,8 @@ def kbest(
             raise UserError(f"{job.source}: the file holds no sentence")
 
     report.begin(STAGE)
-    try:
-        write_kbest(job.target, pairs(), form=form)
-    finally:
-        report.end(STAGE)
+    write_kbest(job.target, pairs(), form=form)
+    report.end(STAGE)
     return {**counted, "trees_per_sentence": counted["trees"] / counted["sentences"]}
 
 
