@@ -6,7 +6,8 @@ from __future__ import annotations
 class Progress:
     """Receives the progress of a command; this one ignores it.
 
-    A stage begins, may report how many of its steps are done, and ends or fails.  Stages do not overlap.
+    A stage begins, may report how many of its steps are done, and ends or fails.  Stages do not
+    overlap.
     """
 
     def begin(self, stage: str) -> None:
