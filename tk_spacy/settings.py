@@ -36,9 +36,9 @@ class Settings:
     iterations: int = 10
     C: float = math.inf
     loss: Literal["labelled", "heads"] = "labelled"
-    competitor: Literal["best", "violator"] = "best"
+    competitor: Literal["best", "violator"] = "violator"
     skip: tuple[str, ...] = ()
-    kernel_scale: float = 1.0
+    kernel_scale: float = 0.1
     bits: int = 22
     use_lemma: bool = False
     shuffle_seed: int | None = None
