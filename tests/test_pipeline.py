@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.vocab import Vocab
 from tiny_upstream import tiny_config
 from trainings import (
     SETTINGS,
@@ -20,11 +21,15 @@ from trainings import (
     write_lists,
 )
 
+from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
+from tk_spacy.kbest_io import read_kbest
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN, open_model
 from tk_spacy.pipeline import train_pipeline
+from tk_spacy.plan import make_plan
 from tk_spacy.progress import Progress
+from tk_spacy.proposals import seen_notes
 from tk_spacy.report import SYSTEMS, TrainReport
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import load_treebank
@@ -66,9 +71,6 @@ def test_pipeline_reports_all_systems_of_table_2() -> None:
 
 
 def test_pipeline_base_parser_row_is_the_lists_base_tree(tmp_path: Path) -> None:
-    from tk_spacy.candidates import LabelInventory
-    from tk_spacy.kbest_io import read_kbest
-
     gold = load_treebank(treebank()["dev"])
     pairs = list(read_kbest(list_files()["dev"], inventory=LabelInventory()))
     trees = [s.with_tree(t.heads[t.base], t.deprels(t.base)) for s, t in pairs]
@@ -254,6 +256,33 @@ def test_pipeline_refuses_a_work_directory_of_something_else(tmp_path: Path) -> 
         train_pipeline(options(tmp_path / "model", workdir=tmp_path / "work"))
 
 
+def test_pipeline_refuses_an_output_that_holds_its_input(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(lists_training()[0], model)
+    lists = shutil.copy(list_files()["dev"], model / "dev.conllu")
+    for changes in ({"dev_candidates": Path(lists)}, {"workdir": model / "work"}):
+        with pytest.raises(UserError, match="lies in the output"):
+            train_pipeline(options(model, overwrite=True, **changes))
+    assert Path(lists).exists()
+
+
+@pytest.mark.parametrize(("old", "new"), [("\tVERB\t", "\tV\t"), ("Number=Sing", "Singular")])
+def test_pipeline_refuses_columns_that_spacy_cannot_take(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    # In test, which is parsed last of all: found first nevertheless.
+    bad = tmp_path / "bad.conllu"
+    text = treebank()["test"].read_text(encoding="utf-8").replace(old, new)
+    bad.write_text(text, encoding="utf-8")
+    try:
+        for sentence in load_treebank(bad):
+            doc_from_sentence(Vocab(), sentence)
+    except ValueError:
+        with pytest.raises(UserError, match=r"bad\.conllu:\d+: "):
+            train_pipeline(parser_options(tmp_path / "model", test=bad))
+        assert [path.name for path in tmp_path.iterdir()] == ["bad.conllu"]
+
+
 def test_pipeline_refuses_too_many_folds(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="90 sentences are too few for 46 folds"):
         train_pipeline(parser_options(tmp_path / "model", folds=46))
@@ -280,6 +309,17 @@ def test_pipeline_refuses_a_config_that_spacy_cannot_build(tmp_path: Path) -> No
     with pytest.raises(UserError, match=r"bad\.cfg: spaCy cannot build this config"):
         train_pipeline(parser_options(tmp_path / "model", config=config))
     assert [p.name for p in tmp_path.iterdir()] == ["bad.cfg"]
+
+
+def test_pipeline_warns_of_a_parser_that_knows_train(tmp_path: Path) -> None:
+    plan = make_plan(options(tmp_path / "model"))
+    lists = {name: part.lists or [] for name, part in plan.parts.items()}
+    assert list(seen_notes(plan, lists)) == []
+    train = zip(plan.parts["train"].sentences, lists["train"], strict=True)
+    lists["train"] = [replace(trees, base=trees.oracle(sentence)) for sentence, trees in train]
+    lists["dev"] = [replace(trees, base=len(trees) - 1) for trees in lists["dev"]]
+    (note,) = seen_notes(plan, lists)
+    assert "it seems to know train's trees" in note
 
 
 # With parsers

@@ -8,9 +8,9 @@ dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Ta
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,45 +19,25 @@ import numpy as np
 import tk_spacy
 from tk_spacy.assessment import assess
 from tk_spacy.candidates import CandidateList
-from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
-from tk_spacy.kbest_io import write_kbest
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.plan import (
-    SOURCE_NAME,
     Part,
     Plan,
     TrainOptions,
-    enter_work_directory,
-    leave_work_directory,
     make_plan,
 )
-from tk_spacy.progress import Progress
+from tk_spacy.progress import Progress, Stages
 from tk_spacy.properties import Schema
+from tk_spacy.proposals import candidate_lists, seen_notes
 from tk_spacy.report import PartReport, RunTime, TrainReport
 from tk_spacy.reranker import Reranker
 from tk_spacy.resources import Meter
-from tk_spacy.threads import available_threads, effective_n_threads
+from tk_spacy.threads import effective_n_threads
 from tk_spacy.training import TrainingStats, learn, prepare_lists, train_reranker
 
 if TYPE_CHECKING:
     from tk_spacy.upstream.loading import Pipeline
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """Where the stages of one training report to."""
-
-    progress: Progress
-    meter: Meter
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
-        """A timed stage; yields what takes its progress."""
-        self.progress.begin(name)
-        with self.meter.stage(name):
-            yield lambda done, total: self.progress.update(name, done, total)
-        self.progress.end(name)
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
@@ -67,12 +47,15 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
     the training stops halfway the work directory stays, and the same call resumes there.
     """
     with Meter() as meter:
-        run = _Run(progress or Progress(), meter)
+        run = Stages(progress or Progress(), meter)
         with run.stage("reading the treebank"):
             plan = make_plan(options)
         for note in plan.notes:
             run.progress.warn(note)
-        nlp, lists = _candidate_lists(run, plan)
+        nlp, lists = candidate_lists(run, plan)
+        notes = [*plan.notes, *seen_notes(plan, lists)]
+        for note in notes[len(plan.notes) :]:
+            run.progress.warn(note)
         base, kernel, stats = _train_rerankers(run, plan, lists["train"])
         parts = {
             name: _assess(run, plan, part, lists[name], base, kernel)
@@ -92,123 +75,21 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
                 parts=parts,
                 run_time=_run_time(plan, stats, parts, meter),
-                notes=plan.notes,
+                notes=tuple(notes),
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
             (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
-        leave_work_directory(options)
+        if plan.trains_upstream and options.workdir is None:
+            shutil.rmtree(options.work_directory, ignore_errors=True)
     return report
-
-
-# Candidate lists
-
-
-def _candidate_lists(
-    run: _Run, plan: Plan
-) -> tuple[Pipeline | None, dict[str, list[CandidateList]]]:
-    """The upstream, if there is one, and the lists of all parts, ready or made here."""
-    options = plan.options
-    lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
-    nlp = plan.nlp
-    if not plan.needs_upstream:
-        return nlp, lists
-    from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415  (imports spaCy)
-
-    if nlp is None:
-        work = enter_work_directory(options)
-        nlp, train_lists = _train_upstream(run, plan, work)
-        if train_lists is not None:
-            lists["train"] = train_lists
-    source = SpacySource(
-        nlp,
-        component=plan.parser,
-        backward=plan.backward,
-        search=options.search,
-        inventory=plan.inventory,
-        name=SOURCE_NAME,
-    )
-    for name, part in plan.parts.items():
-        if name in lists:
-            continue
-        lists[name] = []
-        with run.stage(f"candidates of {name}") as report:
-            for trees in source.candidates(part.sentences, k=options.k):
-                lists[name].append(trees)
-                report(len(lists[name]), len(part.sentences))
-    if options.workdir is not None and plan.trains_upstream:
-        for name, part in plan.parts.items():
-            write_kbest(
-                options.workdir / f"{name}.kbest.conllu",
-                zip(part.sentences, lists[name], strict=True),
-            )
-    return nlp, lists
-
-
-def _train_upstream(
-    run: _Run, plan: Plan, work: Path
-) -> tuple[Pipeline, list[CandidateList] | None]:
-    """The upstream trained on all of train, and lists for train from its folds where needed."""
-    from tk_spacy.upstream.jackknife import (  # noqa: PLC0415  (imports spaCy)
-        FoldProgress,
-        JackknifeError,
-        UpstreamSettings,
-        jackknife,
-    )
-    from tk_spacy.upstream.whole import WholeTraining  # noqa: PLC0415
-
-    options = plan.options
-    train = plan.parts["train"].sentences
-    settings = UpstreamSettings(
-        config=None if options.config is None else str(options.config),
-        component=plan.parser,
-        max_steps=options.max_steps,
-        seed=options.seed,
-        backward=plan.backward,
-        search=options.search,
-    )
-    whole = WholeTraining(
-        train,
-        plan.parts["dev"].sentences,
-        directory=work / "upstream",
-        settings=settings,
-        report=lambda done, total: run.progress.update("  all of train", done, total),
-    )
-
-    def on_fold(fold: FoldProgress) -> None:
-        whole.poll()
-        verb = {"train": "training", "parse": "parsing"}.get(fold.stage)
-        if verb is not None:
-            run.progress.update(f"  fold {fold.fold + 1}, {verb}", fold.step, fold.of)
-
-    if not plan.jackknifes:
-        with run.stage("training the upstream parser"):
-            return whole.result(), None
-    processes = options.processes or available_threads()
-    try:
-        with run.stage(f"training the upstream parser, {options.folds} folds"), whole:
-            if processes > 1:
-                whole.start()
-            lists = jackknife(
-                train,
-                workdir=work / "folds",
-                folds=options.folds,
-                k=options.k,
-                settings=settings,
-                processes=processes,
-                inventory=plan.inventory,
-                progress=on_fold,
-            )
-            return whole.result(), lists
-    except JackknifeError as error:
-        raise UserError(f"{error}; finished parts are kept in {work}") from error
 
 
 # Rerankers
 
 
 def _train_rerankers(
-    run: _Run, plan: Plan, lists: list[CandidateList]
+    run: Stages, plan: Plan, lists: list[CandidateList]
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one."""
     options = plan.options
@@ -249,7 +130,7 @@ def _labels(lists: Sequence[CandidateList]) -> set[str]:
 
 
 def _assess(
-    run: _Run,
+    run: Stages,
     plan: Plan,
     part: Part,
     lists: list[CandidateList],

@@ -5,9 +5,6 @@ A training may take an hour; a mistake must show in the first seconds, and nothi
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import FileSource
+from tk_spacy.places import (
+    check_different,
+    check_output,
+    check_outside,
+    check_work_directory,
+    fingerprint,
+)
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
 
@@ -26,9 +30,6 @@ Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
 SOURCE_NAME = "spacy"
 """What the upstream's scores are called in candidate lists."""
-
-WORK_MARK = "tk-spacy-work"
-"""A file that tells a work directory, which is removed at success, from any other."""
 
 OVERLAP_WORTH_A_WARNING = 0.5
 
@@ -97,6 +98,15 @@ class TrainOptions:
             )
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
+
+    @property
+    def kept_paths(self) -> list[Path]:
+        """All that the user gave and keeps, whatever becomes of the output."""
+        paths = (
+            self.workdir, self.train, self.dev, self.test, self.config, self.candidates,
+            self.dev_candidates, self.test_candidates, self.upstream and Path(self.upstream),
+        )  # fmt: skip
+        return [path for path in paths if path]
 
     @property
     def work_directory(self) -> Path:
@@ -169,6 +179,7 @@ def make_plan(options: TrainOptions) -> Plan:
     """Read all input and check everything that can be checked.  Raises UserError."""
     check_output(options.output, overwrite=options.overwrite)
     check_work_directory(options.work_directory)
+    check_outside(options.output, options.kept_paths)
     paths = {"train": options.train, "dev": options.dev}
     if options.test is not None:
         paths["test"] = options.test
@@ -187,22 +198,8 @@ def make_plan(options: TrainOptions) -> Plan:
         file = ready[name]
         lists = None if file is None else read_lists(file, sentences[name], inventory, options.k)
         parts[name] = Part(name, path, sentences[name], lists)
-    nlp, parser, backward = None, "parser", options.backward
-    if options.upstream is not None:
-        from tk_spacy.upstream.loading import (  # noqa: PLC0415  (imports spaCy)
-            find_parser,
-            has_twin,
-            load_pipeline,
-        )
-
-        nlp = load_pipeline(options.upstream)
-        parser = find_parser(nlp, where=options.upstream)
-        backward = has_twin(nlp, parser)
-    elif any(part.lists is None for part in parts.values()):
-        from tk_spacy.upstream.loading import check_config  # noqa: PLC0415  (imports spaCy)
-
-        parser = check_config(options.config, max_steps=options.max_steps, seed=options.seed)
-    check_sources(parts)
+    nlp, parser, backward = _upstream(options, parts)
+    check_sources(parts, with_upstream=nlp is not None)
     if nlp is not None and parts["train"].lists is None:
         notes.append(
             f"the training lists come from {options.upstream} itself: right only if it was not "
@@ -217,67 +214,29 @@ def make_plan(options: TrainOptions) -> Plan:
     return plan
 
 
-def check_output(path: Path, *, overwrite: bool) -> None:
-    """Raises UserError unless a model directory can be written there."""
-    if path.exists() or path.is_symlink():
-        if not path.is_dir():
-            raise UserError(f"{path}: a file stands where the model directory is to be written")
-        if any(path.iterdir()):
-            if not overwrite:
-                raise UserError(f"{path}: exists already; use --overwrite to replace it")
-            if not (path / "meta.json").is_file():
-                raise UserError(
-                    f"{path}: holds something other than a model; it is not overwritten, "
-                    "choose another output"
-                )
-    check_writable(path)
+def _upstream(
+    options: TrainOptions, parts: Mapping[str, Part]
+) -> tuple[Pipeline | None, str, bool]:
+    """The given pipeline, if any; name of its parser or of the one to be trained; its twin."""
+    missing = [part for part in parts.values() if part.lists is None]
+    if options.upstream is None and not missing:
+        return None, "parser", False
+    from tk_spacy.upstream.loading import (  # noqa: PLC0415  (imports spaCy)
+        check_config,
+        check_sentences,
+        find_parser,
+        has_twin,
+        load_pipeline,
+    )
 
-
-def check_work_directory(path: Path) -> None:
-    """Raises UserError unless work can be kept there."""
-    if path.exists():
-        if not path.is_dir():
-            raise UserError(f"{path}: a file stands where the work directory is to be")
-        if any(path.iterdir()) and not (path / WORK_MARK).is_file():
-            raise UserError(
-                f"{path}: is not empty and no work directory of a training; choose another one"
-            )
-    check_writable(path / WORK_MARK)
-
-
-def check_writable(path: Path) -> None:
-    """Raises UserError unless something can be made at `path`; leaves nothing behind."""
-    parent = path.resolve().parent
-    while not parent.exists():
-        parent = parent.parent
-    try:
-        Path(tempfile.mkdtemp(prefix=".tk-spacy-", dir=parent)).rmdir()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {parent}: {error.strerror}") from error
-
-
-def check_different(paths: dict[str, Path]) -> None:
-    """Raises UserError where two parts are the same file, or files with the same content."""
-    seen: dict[str, str] = {}
-    for name, path in paths.items():
-        key = fingerprint(path)
-        if key in seen:
-            raise UserError(
-                f"{path}: {name} is the same as {seen[key]}; scores on it would mean nothing, "
-                "give another file"
-            )
-        seen[key] = name
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot read it: {error.strerror}; give a CoNLL-U file that exists"
-        ) from error
+    for part in (parts["train"], *missing):
+        check_sentences(part.sentences)
+    if options.upstream is None:
+        parser = check_config(options.config, max_steps=options.max_steps, seed=options.seed)
+        return None, parser, options.backward
+    nlp = load_pipeline(options.upstream)
+    parser = find_parser(nlp, where=options.upstream)
+    return nlp, parser, has_twin(nlp, parser)
 
 
 def overlap_notes(sentences: dict[str, list[Sentence]]) -> Iterator[str]:
@@ -298,9 +257,12 @@ def read_lists(
     return list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
 
 
-def check_sources(parts: Mapping[str, Part]) -> None:
-    """Raises UserError where lists of different parsers would be mixed."""
-    names: dict[str, set[str]] = {}
+def check_sources(parts: Mapping[str, Part], *, with_upstream: bool) -> None:
+    """Raises UserError where lists of different parsers would be mixed.
+
+    with_upstream: whether the model will hold a given pipeline, ready lists for all or not.
+    """
+    names = {"the upstream parser's lists": {SOURCE_NAME}} if with_upstream else {}
     for part in parts.values():
         if part.lists is None:
             names[f"the upstream parser ({part.name})"] = {SOURCE_NAME}
@@ -314,23 +276,6 @@ def check_sources(parts: Mapping[str, Part]) -> None:
                 f"{first} have the scores {_and(expected)}, {where} {_and(found)}: a reranker is "
                 "trained and used with the same parsers; give lists of the same ones"
             )
-
-
-def enter_work_directory(options: TrainOptions) -> Path:
-    """Make the work directory, or take up the work there; what fits no more is made anew."""
-    path = options.work_directory
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / WORK_MARK).touch()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    return path
-
-
-def leave_work_directory(options: TrainOptions) -> None:
-    """Remove the work of a training that is done, unless the user named the place to keep it."""
-    if options.workdir is None:
-        shutil.rmtree(options.work_directory, ignore_errors=True)
 
 
 def _and(names: set[str]) -> str:

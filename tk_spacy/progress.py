@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tk_spacy.resources import Meter
+
 
 class Progress:
     """Receives the progress of a command; this one ignores it.
@@ -21,3 +27,19 @@ class Progress:
 
     def warn(self, text: str) -> None:
         """Something the user should know, one line."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stages:
+    """The stages of one command: timed, and reported."""
+
+    progress: Progress
+    meter: Meter
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """A timed stage; yields what takes its progress."""
+        self.progress.begin(name)
+        with self.meter.stage(name):
+            yield lambda done, total: self.progress.update(name, done, total)
+        self.progress.end(name)

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 import psutil
@@ -61,7 +61,8 @@ class Meter:
 
     def sample(self) -> int:
         """Look at the memory now; returns the peak so far in bytes."""
-        self.peak_bytes = max(self.peak_bytes, tree_memory())
+        with suppress(psutil.Error):  # what cannot be looked at is not counted
+            self.peak_bytes = max(self.peak_bytes, tree_memory())
         return self.peak_bytes
 
     def _watch(self) -> None:

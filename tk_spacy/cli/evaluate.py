@@ -99,7 +99,7 @@ def evaluate_cli(
     systems: Annotated[
         list[Path],
         typer.Argument(
-            help="CoNLL-U files with the trees of one or more systems.", metavar="SYSTEM..."
+            help="CoNLL-U files with the trees of one or more systems.", metavar="SYSTEM"
         ),
     ],
     metric: Annotated[

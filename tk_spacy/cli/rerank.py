@@ -18,7 +18,7 @@ def rerank_cli(
     inputs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="IN...",
+            metavar="IN",
             help="CoNLL-U files (their trees, if any, are not used), k-best files, or directories "
             "with such files.",
         ),

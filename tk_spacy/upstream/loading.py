@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import spacy
 from spacy.language import Language
 from spacy.pipeline import DependencyParser
 from spacy.util import load_model_from_config
+from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
+from tk_spacy.treebank import Sentence
+from tk_spacy.upstream.corpus import doc_from_sentence
 from tk_spacy.upstream.train_parser import backward_name, load_upstream_config
 
 Pipeline = Language
@@ -50,6 +54,24 @@ def find_parser(nlp: Language, *, where: str) -> str:
 def has_twin(nlp: Language, parser: str) -> bool:
     """Whether a pipeline has the right-to-left twin of its parser (see `train_upstream`)."""
     return backward_name(parser) in nlp.component_names
+
+
+def check_sentences(sentences: Iterable[Sentence]) -> None:
+    """Raises UserError, naming the place, for a sentence whose columns spaCy cannot take."""
+    vocab = Vocab()
+    seen: set[str] = set()
+    for sentence in sentences:
+        values = {*sentence.upos, *sentence.feats}
+        if values <= seen:
+            continue
+        try:
+            doc_from_sentence(vocab, sentence)
+        except UserError:
+            raise
+        except ValueError as error:
+            place = f"{sentence.path}:{sentence.line}"
+            raise UserError(f"{place}: spaCy cannot take UPOS or FEATS here: {error}") from error
+        seen |= values
 
 
 def check_config(
