@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from trainings import list_files, lists_training, treebank
 from typer.testing import CliRunner
@@ -121,6 +122,17 @@ def test_cli_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:
     assert "[bold]model[/bold]" in result.stderr
 
 
+def wait_for_busy_children(pid: int, n: int) -> None:
+    """Wait until so many child processes have done their imports and work."""
+    deadline = time.monotonic() + 120
+    busy: list[psutil.Process] = []
+    while len(busy) < n and time.monotonic() < deadline:
+        time.sleep(0.2)
+        children = psutil.Process(pid).children()
+        busy = [child for child in children if child.cpu_times().user > 5]
+    assert len(busy) == n
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -133,10 +145,7 @@ def test_cli_interrupted_training_says_how_to_resume(
         "--processes", 2, "--max-steps", 10_000, "--threads", 1,
     )  # fmt: skip
     work = tmp_path / "model.work"
-    deadline = time.monotonic() + 60
-    while not (work / "folds").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(3)
+    wait_for_busy_children(process.pid, 3)
     if sent == signal.SIGINT:  # as a terminal sends it: to all processes of the group
         os.killpg(process.pid, sent)
     else:

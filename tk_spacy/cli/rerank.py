@@ -58,7 +58,7 @@ def rerank_cli(
         tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
     """
     shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard(on_interrupt="finished files are kept"):
+    with shell.guard(on_interrupt=lambda: "finished files are kept"):
         with progress_of(shell) as progress:
             results = rerank_files(
                 model,

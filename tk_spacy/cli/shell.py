@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
@@ -79,10 +79,10 @@ class Shell:
         self._line(f"Error: {text}", style="bold red")
 
     @contextmanager
-    def guard(self, *, on_interrupt: str = "") -> Iterator[None]:
+    def guard(self, *, on_interrupt: Callable[[], str] = str) -> Iterator[None]:
         """End the command with one line where the user made a mistake or pressed Ctrl-C.
 
-        on_interrupt: what to tell then, e.g. how to resume.
+        on_interrupt: what to tell in the latter case, e.g. how to resume.
         """
         try:
             with _stoppable():
@@ -103,7 +103,8 @@ class Shell:
                     EXIT_INTERRUPTED,
                 )
             )
-            self._fail(f"{how}; {on_interrupt}" if on_interrupt else how, code)
+            hint = on_interrupt()
+            self._fail(f"{how}; {hint}" if hint else how, code)
 
     def _fail(self, text: str, code: int) -> None:
         line = " ".join(text.split())

@@ -218,7 +218,9 @@ def train_cli(
     add_gold: Annotated[
         bool,
         typer.Option(
-            "--add-gold", help="Add the gold tree to lists without it.", rich_help_panel=RERANKER
+            "--add-gold/--no-add-gold",
+            help="Add the gold tree to lists without it.",
+            rich_help_panel=RERANKER,
         ),
     ] = DEFAULT.add_gold,
     paper_grid: Annotated[
@@ -256,8 +258,12 @@ def train_cli(
     Stopped halfway? The same command takes up the work where it stood.
     """
     shell = Shell(quiet=quiet, as_json=as_json)
-    work = workdir if workdir is not None else f"{output}.work"
-    with shell.guard(on_interrupt=f"run the same command again to resume the work in {work}"):
+    work = workdir if workdir is not None else Path(f"{output}.work")
+
+    def how_to_resume() -> str:
+        return f"run the same command again to resume the work in {work}" if work.exists() else ""
+
+    with shell.guard(on_interrupt=how_to_resume):
         options = TrainOptions(
             train=train,
             dev=dev,
