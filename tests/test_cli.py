@@ -129,7 +129,7 @@ def wait_for_busy_children(pid: int, n: int) -> None:
     while len(busy) < n and time.monotonic() < deadline:
         time.sleep(0.2)
         children = psutil.Process(pid).children()
-        busy = [child for child in children if child.cpu_times().user > 5]
+        busy = [child for child in children if child.cpu_times().user > 3]
     assert len(busy) == n
 
 
