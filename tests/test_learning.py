@@ -149,7 +149,9 @@ def test_learning_equals_plain_algorithm_1(options):
 
 def test_support_scores_equal_the_sum_over_the_support():
     golds, lists = random_lists(11)
-    settings = Settings(kernel_parts=ALL, manual_parts=(), iterations=3)
+    settings = Settings(
+        kernel_parts=ALL, manual_parts=(), iterations=3, kernel_scale=1.0, competitor="best"
+    )
     schema = Schema.fit(golds)
     items = prepare_lists(schema, golds, lists, settings)
     reranker, _ = learn(schema, items, settings, n_threads=1)

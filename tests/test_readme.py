@@ -1,4 +1,4 @@
-"""The README does what it says: its commands and its example run in a fresh copy of the checkout."""
+"""The README does what it says: its commands and example run in a fresh copy of the checkout."""
 
 from __future__ import annotations
 

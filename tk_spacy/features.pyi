@@ -15,6 +15,21 @@ def add_scores(
     *,
     n_threads: int | None = None,
 ) -> None: ...
+def add_sentence_scores(
+    fields: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    kind: int,
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def add_feature_counts(
+    fields: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    parts: NDArray[np.int32],
+    signs: NDArray[np.int32],
+    kind: int,
+    counts: NDArray[np.float64],
+) -> NDArray[np.uint32]: ...
 def feature_ids(
     fields: NDArray[np.int32], rows: NDArray[np.int32], type_name: str, bits: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...

@@ -5,8 +5,8 @@ McDonald et al. (2005), Carreras (2007), Koo and Collins (2010) and Martins et a
 differs in that every template exists with and without DEPREL and that the vector is hashed: a
 feature is a 64-bit mix of its template's number and values, cut to `bits` bits.
 
-A template is a line in one of `arc_features`, `triple_features` and `quad_features` below.  Scores are sums of
-looked-up weights, so a part is extracted and scored in one pass and nothing is stored.
+A template is a line in one of `arc_features`, `triple_features` and `quad_features` below.  Scores
+are sums of looked-up weights, so a part is extracted and scored in one pass, and nothing is stored.
 """
 
 from cython.parallel cimport prange
@@ -283,13 +283,10 @@ def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
     type named.  weights: float64[2 ** bits].  out: for each sentence float64[p].
     """
     kind = type_code(type_name)
-    if len(rows) == 1:
-        words, together, scores = fields[0], rows[0], out[0]
-    else:
-        words, together = np.concatenate(fields), np.concatenate(rows)
-        scores = np.zeros(len(together))
+    words, together = np.concatenate(fields), np.concatenate(rows)
     if not len(together):
         return
+    scores = np.zeros(len(together))
     lengths = np.array([len(item) for item in fields], dtype=np.int32)
     owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(item) for item in rows])
     starts = (np.cumsum(lengths) - lengths).astype(np.int32)
@@ -297,11 +294,28 @@ def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
         words, starts, lengths, together, owners, kind, weights, scores,
         effective_n_threads(n_threads),
     )
-    if len(rows) > 1:
-        done = 0
-        for item in out:
-            item += scores[done : done + len(item)]
-            done += len(item)
+    done = 0
+    for item in out:
+        item += scores[done : done + len(item)]
+        done += len(item)
+
+
+def add_sentence_scores(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, int kind,
+    const double[::1] weights, double[::1] out,
+):
+    """As add_scores, for one sentence on one thread, without the overhead of many.
+
+    kind: the type_code of the parts.
+    """
+    cdef Py_ssize_t i
+    cdef uint64_t mask = weights.shape[0] - 1
+    with nogil:
+        for i in range(rows.shape[0]):
+            out[i] += _score(
+                &fields[0, 0], <int32_t>fields.shape[0], fields.shape[1], &rows[i, 0], kind,
+                &weights[0], mask,
+            )
 
 
 cdef void _add_scores(
@@ -369,6 +383,37 @@ def feature_ids(const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, type_n
         part_features(&sink, &x, kind, &rows[i, 0])
         starts[i + 1] = sink.count
     return np.asarray(buffer[: sink.count]).copy(), starts
+
+
+def add_feature_counts(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, const int32_t[::1] parts,
+    const int32_t[::1] signs, int kind, double[::1] counts,
+):
+    """Adds the sign of each part named to the counts of its features.
+
+    fields: int32[n + 2, F].  rows: int32[p, 9].  parts, signs: int32[e], rows and +1 or -1.
+    kind: the type_code of the parts.  counts: float64[2 ** bits].
+    Returns uint32[_], the features touched, which may repeat.
+    """
+    cdef Words x
+    cdef Sink sink
+    cdef Py_ssize_t i
+    cdef int j, start
+    touched = np.empty(parts.shape[0] * most_features(fields.shape[1]) + 1, dtype=np.uint32)
+    cdef uint32_t[::1] buffer = touched
+    x.fields = &fields[0, 0]
+    x.n_fields = fields.shape[1]
+    x.n = <int>fields.shape[0] - 2
+    sink.weights = NULL
+    sink.ids = &buffer[0]
+    sink.count = 0
+    sink.mask = counts.shape[0] - 1
+    for i in range(parts.shape[0]):
+        start = sink.count
+        part_features(&sink, &x, kind, &rows[parts[i], 0])
+        for j in range(start, sink.count):
+            counts[buffer[j]] += signs[i]
+    return touched[: sink.count]
 
 
 def type_code(type_name):

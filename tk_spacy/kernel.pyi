@@ -26,6 +26,13 @@ def tree_kernel(
     skips: Sequence[int] | NDArray[np.int32] | None = None,
     n_threads: int | None = None,
 ) -> int: ...
+def signed_kernel(
+    nodes: NDArray[np.int32],
+    parts: NDArray[np.int32],
+    signs: NDArray[np.int32],
+    kinds: NDArray[np.int32],
+    skips: NDArray[np.int32],
+) -> float: ...
 def check_parts(
     nodes: ArrayLike, parts: ArrayLike, kinds: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...

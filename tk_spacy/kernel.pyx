@@ -16,63 +16,6 @@ import numpy as np
 from tk_spacy.threads import effective_n_threads
 
 
-cdef inline int32_t length_bin(int32_t distance) noexcept nogil:
-    """1, 2, 3, 4, 5-6, 7-10, 11-20, 21 and more, as 1..8; 0 where there is no distance."""
-    cdef int32_t length = distance if distance >= 0 else -distance
-    if length <= 4:
-        return length
-    if length <= 6:
-        return 5
-    if length <= 10:
-        return 6
-    if length <= 20:
-        return 7
-    return 8
-
-
-cdef inline int32_t node_matches(
-    const int32_t *a, const int32_t *b, Py_ssize_t n
-) noexcept nogil:
-    """The number of properties that two nodes share; a missing one (0) equals nothing."""
-    cdef int32_t count = 0
-    cdef Py_ssize_t i
-    for i in range(n):
-        count += (a[i] == b[i]) & (a[i] != 0)
-    return count
-
-
-cdef inline int32_t edge_matches(const int32_t *a, const int32_t *b) noexcept nogil:
-    """Equal label, equal distance, equal length bin; each arc is (label, signed distance)."""
-    cdef int32_t count = (a[0] == b[0]) & (a[0] != 0)
-    if a[1] != 0 and b[1] != 0:
-        count += (a[1] == b[1]) + (length_bin(a[1]) == length_bin(b[1]))
-    return count
-
-
-cdef inline int64_t part_kernel(
-    const int32_t *nodes_a, const int32_t *part_a,
-    const int32_t *nodes_b, const int32_t *part_b,
-    const int32_t *kinds, const int32_t *skips, Py_ssize_t n_slots, Py_ssize_t n_properties,
-) noexcept nogil:
-    """The kernel of two parts of one type."""
-    cdef int64_t product = 1
-    cdef Py_ssize_t j, column = 0
-    for j in range(n_slots):
-        if kinds[j] == NODE:
-            product *= skips[j] + node_matches(
-                nodes_a + part_a[column] * n_properties,
-                nodes_b + part_b[column] * n_properties,
-                n_properties,
-            )
-            column += 1
-        else:
-            product *= skips[j] + edge_matches(part_a + column, part_b + column)
-            column += 2
-        if product == 0:
-            break
-    return product
-
-
 def slot_layout(part_type):
     """int32[s]: for each slot of a part type 0 for a node, 1 for an edge."""
     return np.array([EDGE if s.kind == "edge" else NODE for s in part_type.slots], dtype=np.int32)
@@ -109,6 +52,28 @@ def tree_kernel(part_type, nodes_a, parts_a, nodes_b, parts_b, *, skips=None, n_
         part_type, nodes_a, parts_a, nodes_b, parts_b, skips=skips, n_threads=n_threads
     )
     return int(matrix.sum())
+
+
+def signed_kernel(
+    const int32_t[:, ::1] nodes, const int32_t[:, ::1] parts, const int32_t[::1] signs,
+    const int32_t[::1] kinds, const int32_t[::1] skips,
+):
+    """The squared norm of a difference of parts: the sum of sign * sign' * k over all pairs.
+
+    nodes: int32[_, P].  parts: int32[e, w], slot form.  signs: int32[e].  kinds, skips: int32 per
+    slot (see slot_layout).  Trusts its arguments: footnote 5's denominator in the inner loop.
+    """
+    cdef Py_ssize_t i, j
+    cdef int64_t pair
+    cdef double total = 0.0
+    for i in range(parts.shape[0]):
+        for j in range(i, parts.shape[0]):
+            pair = part_kernel(
+                &nodes[0, 0], &parts[i, 0], &nodes[0, 0], &parts[j, 0],
+                &kinds[0], &skips[0], kinds.shape[0], nodes.shape[1],
+            )
+            total += (1.0 if i == j else 2.0) * signs[i] * signs[j] * pair
+    return total
 
 
 def check_parts(nodes, parts, kinds):

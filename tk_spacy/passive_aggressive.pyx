@@ -13,8 +13,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
-from tk_spacy.features import add_scores, feature_ids
-from tk_spacy.kernel import kernel_matrix
+from tk_spacy.features import add_feature_counts, add_sentence_scores, type_code
+from tk_spacy.kernel import signed_kernel, slot_layout
 from tk_spacy.parts import exclusive_members
 from tk_spacy.part_types import part_type
 from tk_spacy.support import SupportLog
@@ -56,7 +56,7 @@ cdef class Learner:
     cdef double C, kernel_scale
     cdef bint add_loss
     cdef int64_t total_steps
-    cdef list _types
+    cdef list _layouts, _manual_kinds
     cdef double[::1] weights, stepped, difference
 
     def __init__(
@@ -81,7 +81,11 @@ cdef class Learner:
         self.add_loss = add_loss
         self.steps = 0
         self.updates = 0
-        self._types = [part_type(name) for name in self.kernel_parts]
+        types = [part_type(name) for name in self.kernel_parts]
+        self._layouts = [
+            (slot_layout(kind), np.array(kind.skips(skip), dtype=np.int32)) for kind in types
+        ]
+        self._manual_kinds = [type_code(name) for name in self.manual_parts]
         size = (1 << bits) if self.manual_parts else 1
         self.weights = np.zeros(size)
         self.stepped = np.zeros(size)
@@ -152,11 +156,10 @@ cdef class Learner:
             )
             for parts, part_scores in zip(encoded.kernel, recent):
                 add_candidate_scores(part_scores, parts.starts, parts.members, scores)
-        for name, parts in zip(self.manual_parts, encoded.manual):
+        for kind, parts in zip(self._manual_kinds, encoded.manual):
             part_scores = np.zeros(len(parts.rows))
-            add_scores(
-                [encoded.sentence.fields], [parts.rows], name, self.weights, [part_scores],
-                n_threads=1,
+            add_sentence_scores(
+                encoded.sentence.fields, parts.rows, kind, self.weights, part_scores
             )
             add_candidate_scores(part_scores, parts.starts, parts.members, scores)
         return scores
@@ -166,26 +169,32 @@ cdef class Learner:
         nodes = encoded.sentence.nodes
         cdef double norm = 0.0
         slots, signs = [], []
-        for kind, parts in zip(self._types, encoded.kernel):
+        for (kinds, skips), parts in zip(self._layouts, encoded.kernel):
             which, sign = exclusive_members(
                 parts.starts, parts.members, item.oracle, best, len(parts.rows)
             )
             rows = parts.slots[which]
-            kernel = kernel_matrix(
-                kind, nodes, rows, nodes, rows, skips=kind.skips(self.support.skip), n_threads=1
-            )
-            norm += self.kernel_scale * float(sign @ kernel @ sign)
+            norm += self.kernel_scale * signed_kernel(nodes, rows, sign, kinds, skips)
             slots.append(rows)
             signs.append(sign)
-        ids, feature_signs = self._exclusive_features(item, best)
-        distinct = self._gather(ids, feature_signs)
-        norm += _sum_of_squares(self.difference, distinct)
+        touched = [np.zeros(0, dtype=np.uint32)]
+        for kind, parts in zip(self._manual_kinds, encoded.manual):
+            which, sign = exclusive_members(
+                parts.starts, parts.members, item.oracle, best, len(parts.rows)
+            )
+            touched.append(
+                add_feature_counts(
+                    encoded.sentence.fields, parts.rows, which, sign, kind, self.difference
+                )
+            )
+        ids, counts = self._take_difference(np.concatenate(touched))
+        norm += float(counts @ counts)
         cdef double tau = 0.0
         if norm > 0 and violation > 0:
             tau = min(self.C, violation / norm)
-        _move(self.weights, self.stepped, self.difference, distinct, tau, tau * self.steps)
         if tau == 0:
             return False
+        _move(self.weights, self.stepped, ids, counts, tau, tau * self.steps)
         self.updates += 1
         if self.kernel_parts:
             self.support.append(
@@ -199,50 +208,34 @@ cdef class Learner:
             )
         return True
 
-    cdef object _exclusive_features(self, item, int best):
-        ids = [np.zeros(0, dtype=np.uint32)]
-        signs = [np.zeros(0, dtype=np.int32)]
-        for name, parts in zip(self.manual_parts, item.encoded.manual):
-            which, sign = exclusive_members(
-                parts.starts, parts.members, item.oracle, best, len(parts.rows)
-            )
-            found, starts = feature_ids(
-                item.encoded.sentence.fields, parts.rows[which], name, self.bits
-            )
-            ids.append(found)
-            signs.append(np.repeat(sign, np.diff(starts)))
-        return np.concatenate(ids), np.concatenate(signs)
-
-    cdef object _gather(self, const uint32_t[::1] ids, const int32_t[::1] signs):
-        """Sums the signs by feature into `difference`, zero before; returns the distinct ids."""
-        cdef Py_ssize_t i
-        for i in range(ids.shape[0]):
-            self.difference[ids[i]] += signs[i]
-        return np.unique(np.asarray(ids))
-
-
-cdef double _sum_of_squares(const double[::1] difference, const uint32_t[::1] ids) noexcept:
-    cdef Py_ssize_t i
-    cdef double total = 0.0
-    for i in range(ids.shape[0]):
-        total += difference[ids[i]] * difference[ids[i]]
-    return total
+    cdef object _take_difference(self, const uint32_t[::1] touched):
+        """The features whose counts do not cancel and their counts; `difference` is zero again."""
+        cdef Py_ssize_t i, n = 0
+        ids = np.empty(touched.shape[0], dtype=np.uint32)
+        counts = np.empty(touched.shape[0])
+        cdef uint32_t[::1] out_ids = ids
+        cdef double[::1] out_counts = counts
+        for i in range(touched.shape[0]):
+            # Only the first of several mentions finds a count.
+            if self.difference[touched[i]] != 0.0:
+                out_ids[n] = touched[i]
+                out_counts[n] = self.difference[touched[i]]
+                self.difference[touched[i]] = 0.0
+                n += 1
+        return ids[:n], counts[:n]
 
 
 cdef void _move(
     double[::1] weights,            # IN, OUT
     double[::1] stepped,            # IN, OUT
-    double[::1] difference,         # IN, OUT: zero again afterwards
     const uint32_t[::1] ids,        # IN, distinct
+    const double[::1] counts,       # IN
     double tau, double tau_stepped,
 ) noexcept:
     cdef Py_ssize_t i
-    cdef uint32_t f
     for i in range(ids.shape[0]):
-        f = ids[i]
-        weights[f] += tau * difference[f]
-        stepped[f] += tau_stepped * difference[f]
-        difference[f] = 0.0
+        weights[ids[i]] += tau * counts[i]
+        stepped[ids[i]] += tau_stepped * counts[i]
 
 
 cdef int _argmax(const double[::1] scores, const double[::1] extra) noexcept:

@@ -48,6 +48,24 @@ class _Columns:
         return self._table[:, start : self.size if stop is None else stop]
 
 
+class _Values:
+    """A growing float64 vector."""
+
+    def __init__(self) -> None:
+        self._values: Float64 = np.empty(256)
+        self.size = 0
+
+    def append(self, values: Float64) -> None:
+        needed = self.size + len(values)
+        if needed > len(self._values):
+            self._values = np.concatenate([self._values[: self.size], np.empty(needed)])
+        self._values[self.size : needed] = values
+        self.size = needed
+
+    def slice(self, start: int, stop: int | None = None) -> Float64:
+        return self._values[start : self.size if stop is None else stop]
+
+
 def _support_columns(slots: Int32, kinds: Int32) -> Int32:
     """Slot form with the binned length beside each distance: int32[p, w + edges]."""
     columns = []
@@ -68,10 +86,13 @@ class _TypeLog:
     kinds: Int32
     skips: Int32
     parts: _Columns
-    weights: list[Float64]
-    """Weights, averaged weights and origins of each update's parts, in the order of updates."""
-    averaged: list[Float64]
-    origins: list[Int32]
+    node_columns: NDArray[np.intp]
+    """Columns of the node slots in slot form; node_rows: the same in support columns."""
+    node_rows: NDArray[np.intp]
+    weights: _Values
+    averaged: _Values
+    origins: list[tuple[int, int, int]]
+    """For each update the number of its parts, its training sentence and its own number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +126,14 @@ class SupportLog:
                     kinds=kinds,
                     skips=np.array(kind.skips(skip), dtype=np.int32),
                     parts=_Columns(int(len(kinds) + 2 * kinds.sum())),
-                    weights=[],
-                    averaged=[],
+                    node_columns=node_columns(kinds),
+                    node_rows=_node_rows(kinds),
+                    weights=_Values(),
+                    averaged=_Values(),
                     origins=[],
                 )
             )
         self._updates = 0
-        self._weights = [np.empty(256) for _ in types]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -138,26 +160,19 @@ class SupportLog:
         slot form, int32[p, w], and +1 or -1 for each.  weight, averaged: this update's tau, and its
         share in the averaged weights.  origin: number of the training sentence and of the update.
         """
-        used = [np.zeros(0, dtype=np.int32)]
+        used = np.zeros(len(nodes), dtype=bool)
         for log, rows in zip(self._logs, slots, strict=True):
-            used.append(rows[:, node_columns(log.kinds)].ravel())
-        words, places = np.unique(np.concatenate(used), return_inverse=True)
+            used[rows[:, log.node_columns]] = True
         first = self._nodes.size
-        self._nodes.append(nodes[words])
-        done = 0
-        for i, (log, rows, sign) in enumerate(zip(self._logs, slots, signs, strict=True)):
-            columns = node_columns(log.kinds)
-            local = rows.copy()
-            count = len(rows) * len(columns)
-            local[:, columns] = first + places[done : done + count].reshape(len(rows), -1)
-            done += count
-            start = log.parts.size
-            log.parts.append(_support_columns(local, log.kinds))
-            log.averaged.append(np.float64(averaged) * sign.astype(np.float64))
-            log.origins.append(np.tile(np.array(origin, dtype=np.int32), (len(rows), 1)))
-            if log.parts.size > len(self._weights[i]):
-                self._weights[i] = np.concatenate([self._weights[i], np.empty(log.parts.size)])
-            self._weights[i][start : log.parts.size] = weight * sign
+        self._nodes.append(nodes[used])
+        places = (first - 1 + np.cumsum(used)).astype(np.int32)
+        for log, rows, sign in zip(self._logs, slots, signs, strict=True):
+            moved = rows.copy()
+            moved[:, log.node_columns] = places[rows[:, log.node_columns]]
+            log.parts.append(_support_columns(moved, log.kinds))
+            log.weights.append(weight * sign.astype(np.float64))
+            log.averaged.append(averaged * sign.astype(np.float64))
+            log.origins.append((len(rows), *origin))
         self._updates += 1
 
     def add_scores(
@@ -181,8 +196,8 @@ class SupportLog:
         for i, log in enumerate(self._logs):
             start, stop = since.parts[i], log.parts.size
             parts = log.parts.slice(start, stop).copy()
-            parts[_node_rows(log.kinds)] -= since.nodes
-            types.append((log.kinds, log.skips, parts, self._weights[i][start:stop]))
+            parts[log.node_rows] -= since.nodes
+            types.append((log.kinds, log.skips, parts, log.weights.slice(start, stop)))
         _add_batch_scores(nodes, slots, out, columns, types, n_threads)
 
     def freeze(self, *, tolerance: float = 0.0) -> Support:
@@ -192,11 +207,11 @@ class SupportLog:
         types = {}
         for log in self._logs:
             columns = np.ascontiguousarray(log.parts.slice(0).T)
-            for column in _node_rows(log.kinds):
+            for column in log.node_rows:
                 columns[:, column] = node_ids[columns[:, column]]
-            averaged = np.concatenate([np.zeros(0), *log.averaged])
-            origins = np.concatenate([np.zeros((0, 2), dtype=np.int32), *log.origins])
-            types[log.type.name] = _merge(columns, averaged, origins, tolerance)
+            counts = np.array(log.origins, dtype=np.int32).reshape(-1, 3)
+            origins = np.repeat(counts[:, 1:], counts[:, 0], axis=0)
+            types[log.type.name] = _merge(columns, log.averaged.slice(0), origins, tolerance)
         return Support(
             nodes=table, types=types, skips={g.type.name: g.skips for g in self._logs}
         ).compact()
