@@ -1,9 +1,21 @@
 """Fixtures that several test modules use."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _child_processes() -> Iterator[None]:
+    """Child processes import the installed package, not the folder they stand in, and find the
+    commands installed beside this interpreter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONSAFEPATH", "1")
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session")
