@@ -15,19 +15,11 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 import numpy as np
 
 from tk_spacy.part_types import PART_TYPES
+from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T
 from tk_spacy.threads import effective_n_threads
 
 cdef enum:
-    # Columns of a part row (see parts.pyx) and of the field array (see properties.py).
-    G = 0
-    H = 1
-    T = 2
-    S = 3
-    M = 4
-    LABEL_H = 5
-    LABEL_T = 6
-    LABEL_S = 7
-    LABEL_M = 8
+    # Columns of the field array (see properties.py).
     FORM = 0
     LEMMA = 1
     POS = 2

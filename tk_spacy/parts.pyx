@@ -15,18 +15,6 @@ import numpy as np
 
 from tk_spacy.part_types import DEPENDENTS, ROLES, ROW_WIDTH
 
-cdef enum:
-    WIDTH = 9
-    G = 0
-    H = 1
-    T = 2
-    S = 3
-    M = 4
-    LABEL_H = 5
-    LABEL_T = 6
-    LABEL_S = 7
-    LABEL_M = 8
-
 assert WIDTH == ROW_WIDTH
 
 BOUNDARY_LABEL = 1
