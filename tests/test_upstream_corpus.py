@@ -32,6 +32,14 @@ def test_corpus_sentence_to_doc_and_back_keeps_columns_and_tree():
             assert getattr(back, column) == getattr(sentence, column)
 
 
+@pytest.mark.parametrize("feats", ["Case", "Case=", "Case==Nom", "Case=Nom|", "|", "=Nom"])
+def test_corpus_feats_that_spacy_cannot_take_are_named(feats):
+    sentence = Sentence.from_columns(forms=["a"], feats=[feats], sent_id="s7")
+    with pytest.raises(UserError, match=r"sentence 's7': FEATS .* no list of Name=Value"):
+        doc_from_sentence(spacy.blank("xx").vocab, sentence)
+    assert len(doc_from_sentence(spacy.blank("xx").vocab, sentence, gold_tags=False)) == 1
+
+
 def test_corpus_docs_keep_spaces():
     sentence = Sentence.from_columns(
         forms=["Nein", ",", "danke"], misc=["SpaceAfter=No", "_", "Gloss=x|SpaceAfter=No"]

@@ -137,3 +137,11 @@ def test_backward_training_counts_the_steps_of_both(tmp_path):
     train_upstream(data, config=config, backward=True, progress=steps.append)
     assert [step.step for step in steps] == list(range(8))
     assert {step.of for step in steps} == {7}
+
+
+def test_upstream_short_trainings_warm_up_shortly():
+    default = load_upstream_config(None)["training"]["optimizer"]["learn_rate"]
+    short = load_upstream_config(None, max_steps=150)["training"]["optimizer"]["learn_rate"]
+    longer = load_upstream_config(None, max_steps=5000)["training"]["optimizer"]["learn_rate"]
+    assert short["warmup_steps"] == 15
+    assert longer["warmup_steps"] == default["warmup_steps"] == 100

@@ -7,6 +7,7 @@ they are cut off, so that they never reach a file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ def to_ud_label(label: str) -> str:
     return UD_ROOT if label == SPACY_ROOT else label or "_"
 
 
+_FEATURE = re.compile(r"[^=|]+=[^=|]+")
+
+
 def place_of(sentence: Sentence) -> str:
     """Where a sentence stands, for error messages."""
     if sentence.path:
@@ -54,7 +58,8 @@ def doc_from_sentence(
     """A Doc with one token a word and the sentence's start preset, so that no parser splits it.
 
     With gold_tags it carries the XPOS, UPOS, FEATS and LEMMA columns as TAG, POS, MORPH and LEMMA;
-    with_tree adds HEAD and DEPREL.  Raises UserError where a UPOS value is none of UD's.
+    with_tree adds HEAD and DEPREL.  Raises UserError where a UPOS value is none of UD's or FEATS
+    are no list of Name=Value.
     """
     n = len(sentence)
     columns: dict[str, Any] = {}
@@ -71,6 +76,12 @@ def doc_from_sentence(
             "morphs": [_blank(feats) for feats in sentence.feats],
             "lemmas": [_blank(lemma) for lemma in sentence.lemmas],
         }
+        for feats in set(sentence.feats):
+            if feats != "_" and not all(_FEATURE.fullmatch(f) for f in feats.split("|")):
+                raise UserError(
+                    f"{place_of(sentence)}: FEATS {feats!r} is no list of Name=Value joined by "
+                    f"'|', which spaCy needs; correct the column, or write _"
+                )
     doc = Doc(
         vocab,
         words=list(sentence.forms),

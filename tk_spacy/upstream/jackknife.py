@@ -27,6 +27,7 @@ from spacy.util import load_config_from_str
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.processes import begin_child, spawning
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.upstream.spacy_parser import Search, SpacySource
 from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
@@ -281,7 +282,8 @@ def _run_in_processes(
             initargs=(queue,),
         ) as pool,
     ):
-        futures = {pool.submit(_run_fold_in_worker, job): job for job in jobs}
+        with spawning():
+            futures = {pool.submit(_run_fold_in_worker, job): job for job in jobs}
         try:
             _watch(futures, queue, report)
         except BaseException:
@@ -322,6 +324,7 @@ _worker: dict[str, Any] = {}
 
 
 def _start_worker(queue: Any) -> None:
+    begin_child()
     _worker["queue"] = queue
 
 

@@ -79,12 +79,20 @@ def load_upstream_config(
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {max_steps}")
         config["training"]["max_steps"] = max_steps
+        _shorten_warm_up(config, max_steps)
     if not config["training"].get("max_steps"):
         raise UserError(f"{path}: [training] max_steps must be set, so that training ends")
     if seed is not None:
         config.setdefault("system", {})["seed"] = seed
         config["training"]["seed"] = seed
     return config
+
+
+def _shorten_warm_up(config: Config, max_steps: int) -> None:
+    # Fewer steps than the config was written for must not be spent on warming up.
+    rate = config["training"].get("optimizer", {}).get("learn_rate")
+    if isinstance(rate, dict) and isinstance(rate.get("warmup_steps"), int):
+        rate["warmup_steps"] = min(rate["warmup_steps"], max(1, max_steps // 10))
 
 
 def train_upstream(
