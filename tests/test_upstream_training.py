@@ -140,8 +140,12 @@ def test_backward_training_counts_the_steps_of_both(tmp_path):
 
 
 def test_upstream_short_trainings_warm_up_shortly():
-    default = load_upstream_config(None)["training"]["optimizer"]["learn_rate"]
-    short = load_upstream_config(None, max_steps=150)["training"]["optimizer"]["learn_rate"]
-    longer = load_upstream_config(None, max_steps=5000)["training"]["optimizer"]["learn_rate"]
+    default = train_parser.load_upstream_config(None)["training"]["optimizer"]["learn_rate"]
+    short = train_parser.load_upstream_config(None, max_steps=150)["training"]["optimizer"][
+        "learn_rate"
+    ]
+    longer = train_parser.load_upstream_config(None, max_steps=5000)["training"]["optimizer"][
+        "learn_rate"
+    ]
     assert short["warmup_steps"] == 15
     assert longer["warmup_steps"] == default["warmup_steps"] == 100
