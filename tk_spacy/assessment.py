@@ -21,6 +21,7 @@ from tk_spacy.report import (
     BASE_PARSER,
     BASE_RERANKER,
     FINAL,
+    FIRST,
     KERNEL_RERANKER,
     ORACLE,
     SYSTEMS,
@@ -45,7 +46,7 @@ def assess(
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PartReport:
-    """Scores of the base parser, both rerankers, the final system and the oracle.
+    """Scores of the base parser, the first of the list, both rerankers, final system and oracle.
 
     gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
     one whose combination makes the final system; it may have no kernel, and then is the base
@@ -59,6 +60,7 @@ def assess(
     for start in range(0, len(gold), BATCH):
         batch = list(zip(gold[start : start + BATCH], lists[start : start + BATCH], strict=True))
         chosen[BASE_PARSER] += [trees.base for _, trees in batch]
+        chosen[FIRST] += [0] * len(batch)
         chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]
         chosen[_LABELLED_ORACLE] += [trees.oracle(s, labelled=True) for s, trees in batch]
         if base is not None:

@@ -161,9 +161,11 @@ def bootstrap_note(name_a: str, name_b: str, result: Bootstrap) -> str:
 
 
 BASE_PARSER, BASE_RERANKER = "base parser", "base reranker"
+FIRST = "first of the list"
+"""The tree that the upstream scores highest: with two parsers, by both."""
 KERNEL_RERANKER, FINAL, ORACLE = "kernel reranker", "final system", "oracle"
 REPORT_FORMAT = "tk-spacy training report"
-SYSTEMS = (BASE_PARSER, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
+SYSTEMS = (BASE_PARSER, FIRST, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
