@@ -94,8 +94,8 @@ def check_parts(nodes, parts, kinds):
 
 def node_columns(kinds):
     """The columns of the node slots in slot form (an edge slot takes two columns)."""
-    starts = np.concatenate(([0], np.cumsum(kinds + 1)[:-1]))
-    return starts[kinds == NODE]
+    widths = kinds + 1
+    return (np.cumsum(widths) - widths)[kinds == NODE]
 
 
 cdef void _kernel_matrix(
