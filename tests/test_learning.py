@@ -13,7 +13,7 @@ from test_kernel import choices_of, random_sentence, random_tree
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
-from tk_spacy.features import FEATURE_TYPES, feature_ids
+from tk_spacy.features import FEATURE_TYPES, add_feature_counts, type_code
 from tk_spacy.part_types import part_type
 from tk_spacy.parts import extract_parts
 from tk_spacy.passive_aggressive import Learner
@@ -81,12 +81,15 @@ def reference_input(schema, golds, lists, items, settings):
                     by_name[name] = (type_name, part)
                     names.add(name)
             kernel.append(names)
-            features = Counter()
+            counts = np.zeros(1 << settings.bits)
             labels = np.array([[schema.label_id(v) for v in trees.deprels(j)]], dtype=np.int32)
             for type_name in settings.manual_parts:
                 rows, _, _ = extract_parts(trees.heads[j : j + 1], labels, part_type(type_name))
-                features.update(feature_ids(fields, rows, type_name, settings.bits)[0].tolist())
-            manual.append(features)
+                every = np.arange(len(rows), dtype=np.int32)
+                add_feature_counts(
+                    fields, rows, every, np.ones_like(every), type_code(type_name), counts
+                )
+            manual.append(Counter({int(f): float(counts[f]) for f in np.flatnonzero(counts)}))
         out.append(
             {
                 "kernel": kernel,
@@ -262,6 +265,15 @@ def test_learner_refuses_more_steps_than_announced():
         ({"kernel_scale": 0.0}, "kernel scale is 0.0"),
         ({"bits": 40}, "bits is 40"),
         ({"loss": "hinge"}, "loss is 'hinge'"),
+        ({"kernel_parts": "arc"}, "kernel parts is 'arc'; give a list of different names"),
+        ({"kernel_parts": ("arc", "arc")}, "give a list of different names"),
+        ({"manual_parts": None}, "manual parts is None; give a list"),
+        ({"bits": "12"}, "bits is '12'; it must be a whole number"),
+        ({"iterations": 1.5}, "iterations is 1.5; it must be a whole number"),
+        ({"C": "1"}, "C is '1'; it must be a number"),
+        ({"kernel_scale": 1e200}, "kernel scale is 1e.200; .* from 1e-09 to 1e.09"),
+        ({"shuffle_seed": -1}, "shuffle seed is -1"),
+        ({"add_gold": "no"}, "add gold is 'no'; it must be true or false"),
     ],
 )
 def test_settings_name_what_is_wrong(options, message):
@@ -274,3 +286,5 @@ def test_settings_survive_json():
     assert Settings.from_dict(settings.to_dict()) == settings
     with pytest.raises(UserError, match="unknown settings: depth"):
         Settings.from_dict({"depth": 3})
+    with pytest.raises(UserError, match="give names with values"):
+        Settings.from_dict([3])

@@ -351,32 +351,6 @@ cdef double _score(
     return sink.score
 
 
-def feature_ids(const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, type_name, int bits):
-    """The features of every part of one type.
-
-    fields: int32[n + 2, F].  rows: int32[p, 9].  bits: width of a feature id.
-    Returns (ids, starts): uint32[_], int64[p + 1]; a feature may occur more than once in a part.
-    """
-    cdef Words x
-    cdef Sink sink
-    cdef Py_ssize_t i
-    cdef int kind = type_code(type_name)
-    cdef int most = most_features(fields.shape[1])
-    cdef uint32_t[::1] buffer = np.empty(max(1, rows.shape[0]) * most, dtype=np.uint32)
-    starts = np.zeros(rows.shape[0] + 1, dtype=np.int64)
-    x.fields = &fields[0, 0]
-    x.n_fields = fields.shape[1]
-    x.n = <int>fields.shape[0] - 2
-    sink.weights = NULL
-    sink.ids = &buffer[0]
-    sink.count = 0
-    sink.mask = (<uint64_t>1 << bits) - 1
-    for i in range(rows.shape[0]):
-        part_features(&sink, &x, kind, &rows[i, 0])
-        starts[i + 1] = sink.count
-    return np.asarray(buffer[: sink.count]).copy(), starts
-
-
 def add_feature_counts(
     const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, const int32_t[::1] parts,
     const int32_t[::1] signs, int kind, double[::1] counts,
