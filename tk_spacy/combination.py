@@ -60,8 +60,18 @@ class Combination:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Combination:
-        """The inverse of `to_dict`."""
-        return cls(data["betas"], data["scales"], data["reranker_scale"])
+        """The inverse of `to_dict`.  Raises ValueError for anything but finite numbers."""
+        betas = {str(name): float(value) for name, value in dict(data["betas"]).items()}
+        scales = {str(name): float(value) for name, value in dict(data["scales"]).items()}
+        reranker_scale = float(data["reranker_scale"])
+        if not np.isfinite(list(betas.values())).all():
+            raise ValueError(f"betas are {betas}, expected finite numbers")
+        if betas.keys() != scales.keys():
+            raise ValueError(f"scales of {list(scales)}, expected those of {list(betas)}")
+        for scale in (*scales.values(), reranker_scale):
+            if not 0 < scale < np.inf:
+                raise ValueError(f"a scale is {scale}, expected a positive number")
+        return cls(betas, scales, reranker_scale)
 
 
 def filled(scores: Float64) -> Float64:
@@ -99,10 +109,10 @@ class TuningList:
 
 
 def mean_deviation(columns: Sequence[Float64]) -> float:
-    """The mean of the standard deviations, 1 where that is 0 (or nothing is there to measure)."""
+    """The mean of the standard deviations, 1 where that is 0 or infinite, or there is none."""
     spread = [float(column.std()) for column in columns if len(column) > 1]
     mean = float(np.mean(spread)) if spread else 0.0
-    return mean if mean > 0 else 1.0
+    return mean if 0 < mean < np.inf else 1.0
 
 
 def tune(

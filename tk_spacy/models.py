@@ -83,7 +83,7 @@ def open_model(path: Path) -> Model:
 def _is_reranker(path: Path) -> bool:
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(meta, dict) and meta.get("format") == "tk-spacy reranker"
 
@@ -93,5 +93,5 @@ def _read_report(path: Path) -> TrainReport | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return TrainReport.from_dict(data) if data["format"] == REPORT_FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None

@@ -214,7 +214,18 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Schema:
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`.  Raises ValueError where it does not hold together."""
+        if data["pos_column"] not in ("XPOS", "UPOS"):
+            raise ValueError(f"pos_column is {data['pos_column']!r}, expected XPOS or UPOS")
+        tables = [data["morph"], data["labels"], *data["values"]]
+        for table in tables:
+            if not isinstance(table, list) or not all(isinstance(name, str) for name in table):
+                raise ValueError("a table of values is no list of strings")
+        if len(data["values"]) != FIRST_MORPH + len(data["morph"]):
+            raise ValueError(
+                f"{len(data['values'])} tables of values, expected "
+                f"{FIRST_MORPH + len(data['morph'])}"
+            )
         return cls(
             pos_column=data["pos_column"],
             use_cpos=data["use_cpos"],

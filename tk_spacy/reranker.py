@@ -199,22 +199,25 @@ class Reranker:
             combination = meta["combination"]
             weights = None
             if settings.manual_parts:
-                arrays = _from_npz(files[WEIGHTS])
-                weights = np.zeros(1 << settings.bits)
-                weights[arrays["ids"]] = arrays["values"]
+                weights = _read_weights(_from_npz(files[WEIGHTS]), 1 << settings.bits)
             known = {
                 "format", "format_version", "library_version", "settings", "combination",
                 "support_parts",
             }  # fmt: skip
+            schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
             return cls(
-                schema=Schema.from_dict(srsly.msgpack_loads(files[SCHEMA])),
+                schema=schema,
                 settings=settings,
-                support=Support.from_arrays(_from_npz(files[SUPPORT]), settings.kernel_parts),
+                support=Support.from_arrays(
+                    _from_npz(files[SUPPORT]),
+                    settings.kernel_parts,
+                    n_properties=len(schema.properties),
+                ),
                 weights=weights,
                 combination=Combination.from_dict(combination) if combination else None,
                 about={name: value for name, value in meta.items() if name not in known},
             )
-        except UserError:
+        except ModelError:
             raise
         except Exception as error:
             # Whatever a damaged file does to the readers of JSON, msgpack and npz.
@@ -235,7 +238,10 @@ class Reranker:
         if not (path / META).is_file():
             raise ModelError(f"{path}: no tk-spacy reranker here ({META} is missing)")
         names = (META, SCHEMA, SUPPORT, WEIGHTS)
-        files = {n: (path / n).read_bytes() for n in names if (path / n).is_file()}
+        try:
+            files = {n: (path / n).read_bytes() for n in names if (path / n).is_file()}
+        except OSError as error:
+            raise ModelError(f"{error.filename}: cannot read it: {error.strerror}") from error
         return cls.from_files(files, where=str(path))
 
     def to_bytes(self) -> bytes:
@@ -254,6 +260,17 @@ class Reranker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)
+
+
+def _read_weights(arrays: Mapping[str, NDArray[Any]], size: int) -> Float64:
+    ids, values = arrays["ids"], arrays["values"]
+    if ids.dtype != np.uint32 or values.dtype != np.float32 or ids.ndim != 1:
+        raise ValueError(f"weights are {ids.dtype} and {values.dtype}, not uint32 and float32")
+    if ids.shape != values.shape or not np.isfinite(values).all():
+        raise ValueError("weights are not one finite number for each id")
+    weights = np.zeros(size)
+    weights[ids] = values
+    return weights
 
 
 def _to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:

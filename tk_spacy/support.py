@@ -309,9 +309,16 @@ class Support:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], types: tuple[str, ...]) -> Support:
-        """The inverse of `to_arrays`.  Raises KeyError where an array is missing."""
-        return cls(
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], types: tuple[str, ...], *, n_properties: int
+    ) -> Support:
+        """The inverse of `to_arrays`.
+
+        n_properties: width of the node rows that are to be compared with these.  Raises KeyError
+        where an array is missing, ValueError where one has the wrong type or shape or names what is
+        not there: the compiled loops trust them.
+        """
+        support = cls(
             nodes=arrays["nodes"],
             types={
                 name: SupportParts(
@@ -324,6 +331,46 @@ class Support:
             },
             skips={name: arrays[f"{name}.skips"] for name in types},
         )
+        support._check(n_properties)
+        return support
+
+    def _check(self, n_properties: int) -> None:
+        _check_array("nodes", self.nodes, np.int32, (None, n_properties))
+        for name, parts in self.types.items():
+            kinds = slot_layout(part_type(name))
+            rows = _node_rows(kinds)
+            columns, weights, origins = parts.columns, parts.weights, parts.origins
+            _check_array(f"{name}.columns", columns, np.int32, (len(kinds) + 2 * kinds.sum(), None))
+            _check_array(f"{name}.weights", weights, np.float64, (columns.shape[1],))
+            _check_array(f"{name}.skips", self.skips[name], np.int32, (len(kinds),))
+            _check_array(f"{name}.origins", origins, np.int32, (None, 3))
+            _check_array(
+                f"{name}.origin_weights", parts.origin_weights, np.float64, (len(origins),)
+            )
+            _check_ids(f"{name}.columns", columns[rows], len(self.nodes))
+            _check_ids(f"{name}.skips", self.skips[name], 2)
+            _check_ids(f"{name}.origins", origins[:, 0], len(weights))
+
+
+def _check_array(
+    name: str, array: NDArray[Any], dtype: type, shape: tuple[int | None, ...]
+) -> None:
+    """Raises ValueError unless the array has that type and shape (None: any) and is finite."""
+    fits = array.ndim == len(shape) and all(
+        wanted is None or given == wanted for given, wanted in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype != dtype or not fits or not array.flags.c_contiguous:
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(
+            f"{name} is {array.dtype}{list(array.shape)}, expected {np.dtype(dtype)}[{wanted}]"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are not finite")
+
+
+def _check_ids(name: str, ids: NDArray[Any], n: int) -> None:
+    if ids.size and (ids.min() < 0 or ids.max() >= n):
+        raise ValueError(f"{name} holds {ids.min()} to {ids.max()}, expected 0 to {n - 1}")
 
 
 class SupportScorer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import tk_spacy
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.models import Model, open_model
 from tk_spacy.report import Column, Table, show, table_2
+from tk_spacy.reranker import ModelError
 
 
 def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
@@ -36,10 +38,18 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "report": model.report.to_dict() if model.report else None,
         "tk_spacy": tk_spacy.__version__,
     }
-    tables = [_facts_table(model, facts), _settings_table(facts["settings"])]
-    if model.report is not None:
-        title = str(model.report.about.get("title", ""))
-        tables += [table_2(name, part, title) for name, part in model.report.parts.items()]
+    try:
+        json.dumps(facts, allow_nan=False)
+        tables = [_facts_table(model, facts), _settings_table(facts["settings"])]
+        if model.report is not None:
+            title = str(model.report.about.get("title", ""))
+            tables += [table_2(name, part, title) for name, part in model.report.parts.items()]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # The model is sound, but what is told about it is not ours: a reranker never reads it.
+        raise ModelError(
+            f"{path}: its meta.json or report.json is not as `tk-spacy train` writes it "
+            f"({type(error).__name__}: {error})"
+        ) from error
     return tables, facts
 
 

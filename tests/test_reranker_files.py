@@ -1,0 +1,133 @@
+"""Model files that something or somebody has changed: refused in one line, never trusted."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import srsly
+from test_cli import invoke
+from trainings import list_files, lists_training
+
+from tk_spacy.reranker import ModelError, Reranker
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(lists_training()[0], tmp_path / "model"))
+
+
+ARRAYS = {
+    "columns of too few rows": ("arc.columns", lambda a: a[:2]),
+    "columns beyond the nodes": ("arc.columns", lambda a: a + 10**8),
+    "columns below 0": ("arc.columns", lambda a: a - 10**8),
+    "columns of floats": ("arc.columns", lambda a: a.astype(np.float64)),
+    "columns by row": ("arc.columns", np.asfortranarray),
+    "too few weights": ("arc.weights", lambda a: a[:3]),
+    "too many weights": ("arc.weights", lambda a: np.concatenate([a, a])),
+    "a weight that is no number": ("arc.weights", lambda a: a * np.nan),
+    "too few skips": ("arc.skips", lambda a: a[:1]),
+    "a skip of 2": ("arc.skips", lambda a: a + 2),
+    "origins of no part": ("arc.origins", lambda a: a + 10**6),
+    "a single origin weight": ("arc.origin_weights", lambda a: a[0]),
+    "few nodes": ("nodes", lambda a: a[:1]),
+    "nodes with few properties": ("nodes", lambda a: a[:, :2].copy()),
+    "nodes with many properties": ("nodes", lambda a: np.concatenate([a, a], axis=1)),
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_reranker_files_support_arrays_must_fit(model: Path, case: str) -> None:
+    name, change = ARRAYS[case]
+    arrays = dict(np.load(model / "support.npz"))
+    np.savez(model / "support.npz", **{**arrays, name: change(arrays[name])})
+    with pytest.raises(ModelError, match="model: damaged"):
+        Reranker.from_disk(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ids", lambda a: a + np.uint32(10**9)),
+        ("ids", lambda a: -a.astype(np.int64)),
+        ("values", lambda a: a * np.float32(np.nan)),
+        ("values", lambda a: a[0]),
+        ("values", lambda a: a[:5]),
+    ],
+)
+def test_reranker_files_manual_weights_must_fit(model: Path, name: str, change) -> None:
+    arrays = dict(np.load(model / "weights.npz"))
+    np.savez(model / "weights.npz", **{**arrays, name: change(arrays[name])})
+    with pytest.raises(ModelError, match="damaged"):
+        Reranker.from_disk(model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": [["a"], ["b"]]},
+        {"values": "abcdefghijklmnop"},
+        {"morph": ["Case"]},
+        {"labels": [1, 2]},
+        {"pos_column": "ZPOS"},
+        {"use_lemma": True},
+    ],
+)
+def test_reranker_files_schema_must_hold_together(model: Path, change: dict) -> None:
+    path = model / "schema.msgpack"
+    data = srsly.msgpack_loads(path.read_bytes())
+    path.write_bytes(srsly.msgpack_dumps({**data, **change}))
+    with pytest.raises(ModelError, match="damaged"):
+        Reranker.from_disk(model)
+
+
+def change_meta(model: Path, **changes: object) -> None:
+    meta = json.loads((model / "meta.json").read_text())
+    for name, value in changes.items():
+        if isinstance(meta[name], dict) and isinstance(value, dict):
+            meta[name].update(value)
+        else:
+            meta[name] = value
+    (model / "meta.json").write_text(json.dumps(meta))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"combination": {"betas": [1]}},
+        {"combination": {"betas": {"spacy": "a"}}},
+        {"combination": {"betas": {"spacy": float("nan")}}},
+        {"combination": {"scales": {}}},
+        {"combination": {"scales": {"spacy": 0}}},
+        {"combination": {"reranker_scale": "x"}},
+        {"settings": {"bits": 8.5}},
+        {"settings": {"bits": 8}},
+        {"settings": {"kernel_parts": ["arc", "arc"]}},
+        {"settings": {"kernel_parts": ["sibling"]}},
+        {"settings": [1]},
+        {"format_version": 99},
+    ],
+)
+def test_reranker_files_meta_must_fit(model: Path, change: dict) -> None:
+    change_meta(model, **change)
+    result = invoke("rerank", model, list_files()["dev"], "-o", model.parent / "out.conllu")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {model}: ")
+    assert not (model.parent / "out.conllu").exists()
+
+
+@pytest.mark.parametrize("name", ["treebank", "upstream", "candidates"])
+@pytest.mark.parametrize("value", [None, 5, [1], {"a": 1}])
+def test_reranker_files_info_of_strange_facts(model: Path, name: str, value: object) -> None:
+    meta = json.loads((model / "meta.json").read_text())
+    (model / "meta.json").write_text(json.dumps({**meta, name: value}))
+    result = invoke("info", model)
+    assert result.exit_code == 1
+    assert "is not as `tk-spacy train` writes it" in result.stderr
+
+
+def test_reranker_files_deep_json(model: Path) -> None:
+    (model / "meta.json").write_text("[" * 100_000)
+    with pytest.raises(ModelError, match="damaged"):
+        Reranker.from_disk(model)
