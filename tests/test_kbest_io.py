@@ -178,6 +178,12 @@ def test_kbest_k_cuts_lists(write):
         ("candidate_2", "candidate_3", 3, "tk_candidate_2 expected, got 3"),
         ("tk_base = 2", "tk_base = 3", 1, "tk_base is 3, but there are 2 candidates"),
         ("tk_base = 2", "tk_base = x", 4, "tk_base 'x' is no number"),
+        ("tk_base = 2", "tk_base = " + "9" * 5000, 4, "tk_base '9{40}' is no number"),
+        ("candidate_2", "candidate_" + "9" * 5000, 3, "tk_candidate_2 expected, got 9{20}$"),
+        ("1:obl:tmod", "99999999999:obl", 3, "a HEAD of 11 digits lies outside"),
+        ("1:obl:tmod", "9" * 5000 + ":obl", 3, "a HEAD of 5000 digits lies outside"),
+        ("a:-1.25", "a:-inf", 3, "score '-inf' is infinite"),
+        ("a:-1.25", "a:1e999", 3, "score '1e999' is infinite"),
     ],
 )
 def test_kbest_compact_errors_name_path_line_and_reason(write, old, new, line, reason):
@@ -193,6 +199,8 @@ def test_kbest_compact_errors_name_path_line_and_reason(write, old, new, line, r
         ("rank = 2", "rank = 3", 8, "rank 2 expected, got 3"),
         ("rank = 2", "rank = two", 8, "rank 'two' is no number"),
         ("score = -1.25", "score = much", 9, "score 'much' is no number"),
+        ("score = -1.25", "score = inf", 9, "score 'inf' is infinite"),
+        ("rank = 2", "rank = " + "9" * 5000, 8, "rank '9{40}' is no number"),
         ("# score = -1.25\n", "", 7, "no '# score = ...'"),
         ("2\ty\t_\t_\t_\t_\t1", "2\tw\t_\t_\t_\t_\t1", 7, "other words"),
     ],
@@ -271,3 +279,18 @@ def test_file_source_names_a_sent_id_that_stands_twice(tmp_path):
     three_lists(path, "a", "a", "b")
     with pytest.raises(CandidateError, match="sent_id a stands for two sentences"):
         list(FileSource(path).candidates(words("b"), k=5))
+
+
+def test_kbest_labels_may_hold_spaces(tmp_path):
+    inventory = LabelInventory()
+    words = Sentence.from_columns(forms=["a", "b"], heads=[0, 1], deprels=["ro ot", "x 3"])
+    trees = CandidateList.build(
+        [([0, 1], ["ro ot", "x 3"], 1.0)], inventory=inventory, sources=("a",)
+    )
+    write_kbest(tmp_path / "lists", [(words, trees)])
+    ((_, read),) = read_kbest(tmp_path / "lists", inventory=inventory)
+    assert read.deprels(0) == ("ro ot", "x 3")
+    bad = CandidateList.build([([0, 1], ["x 3:y", "z"], 1.0)], inventory=inventory, sources=("a",))
+    with pytest.raises(CandidateError, match="label 'x 3:y'"):
+        write_kbest(tmp_path / "bad", [(words, bad)])
+    assert not (tmp_path / "bad").exists()

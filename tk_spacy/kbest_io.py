@@ -33,8 +33,10 @@ _BASE = re.compile(r"#\s*tk_base\s*=\s*(.*)")
 _RANK = re.compile(r"#\s*rank\s*=\s*(.*)")
 _SCORE = re.compile(r"#\s*score\s*=\s*(.*)")
 _OWN_COMMENTS = re.compile(r"#\s*(?:tk_candidate_\d+|tk_base|rank|score)\s*=")
+_NEXT_ARC = re.compile(r" (?=\d+:)")
 _SOURCE_NAME = re.compile(r"[^\s:,]+")
 DEFAULT_SOURCE = "kbest"
+MAX_DIGITS = 9
 
 
 def write_kbest(
@@ -171,6 +173,10 @@ def _compact(sentence: Sentence, trees: CandidateList) -> Sentence:
         given = ",".join(
             f"{name}:{score!r}" for name, score in zip(trees.sources, scores, strict=True)
         )
+        for label in set(labels):
+            if _NEXT_ARC.search(names[label]):
+                reason = "a k-best file cannot tell its space and number from the next arc"
+                _fail(sentence, 0, f"label {names[label]!r}: {reason}; rename it")
         tree = " ".join(
             [f"{head}:{names[label]}" for head, label in zip(heads, labels, strict=True)]
         )
@@ -208,9 +214,11 @@ def _read_compact(
             if other is not None:
                 base = _natural(other[1], sentence, offset, "tk_base")
             continue
-        if int(match[1]) != len(arcs) + 1:
-            _fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1]}")
+        if match[1] != str(len(arcs) + 1):
+            _fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1][:20]}")
         scores, *tree = match[2].split(" ")
+        if len(tree) > n:  # labels may hold spaces
+            scores, *tree = _NEXT_ARC.split(match[2])
         if len(tree) != n:
             _fail(sentence, offset, f"{len(tree)} HEAD:DEPREL pairs for {n} words")
         for text in tree:
@@ -323,6 +331,8 @@ def _read_arc(
     head, colon, label = text.partition(":")
     if not colon or not label or not (head.isascii() and head.isdigit()):
         _fail(sentence, offset, f"{text!r} is not HEAD:DEPREL")
+    if len(head) > MAX_DIGITS:
+        _fail(sentence, offset, f"a HEAD of {len(head)} digits lies outside 0..{len(sentence)}")
     return int(head), inventory.add(label)
 
 
@@ -340,16 +350,20 @@ def _read_scores(text: str, sentence: Sentence, offset: int) -> dict[str, float]
 
 def _number(text: str, sentence: Sentence, offset: int) -> float:
     try:
-        return float(text)
+        score = float(text)
     except ValueError:
         _fail(sentence, offset, f"score {text!r} is no number")
+    if math.isinf(score):
+        _fail(sentence, offset, f"score {text!r} is infinite; give a number, or nan for no score")
+    return score
 
 
 def _natural(text: str, sentence: Sentence, offset: int, name: str) -> int:
     text = text.strip()
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        _fail(sentence, offset, f"{name} {text!r} is no number from 1 up")
-    return int(text)
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else 0
+    if number < 1:
+        _fail(sentence, offset, f"{name} {text[:40]!r} is no number from 1 up")
+    return number
 
 
 def _fail(sentence: Sentence, offset: int, reason: str) -> NoReturn:
