@@ -232,6 +232,7 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"max_steps": 0}, "max_steps is 0"),
         ({"threads": 0}, "threads is 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**32}, "it must be from 0 to 4294967295"),
         ({"upstream": "some_model", "max_steps": 5}, "none is trained"),
         ({"test": None}, "no test treebank"),
     ],
@@ -248,6 +249,30 @@ def test_pipeline_refuses_an_output_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     with pytest.raises(UserError, match="cannot be written"):
         train_pipeline(options(tmp_path / "model"))
+
+
+def test_pipeline_writes_through_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    train_pipeline(options(tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "meta.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_pipeline_refuses_places_before_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match=r"cannot be written: .*File name too long"):
+        make_plan(options(tmp_path / ("x" * 250)))
+    (tmp_path / "mount").mkdir()
+    monkeypatch.setattr(Path, "is_mount", lambda path: path.name == "mount")
+    with pytest.raises(UserError, match="a mount point cannot be replaced"):
+        make_plan(options(tmp_path / "mount"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="a pipe or device"):
+        make_plan(options(tmp_path / "model", train=tmp_path / "pipe"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mount", "pipe"]
 
 
 def test_pipeline_refuses_a_work_directory_of_something_else(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def replace_directory(path: Path) -> Iterator[Path]:
 
     Raises UserError where the place cannot be written.
     """
-    path = path.absolute()
+    # Through symbolic links: a link cannot change places with a directory.
+    path = path.resolve()
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: a file stands where a directory is to be written")
     try:

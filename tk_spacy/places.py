@@ -26,6 +26,8 @@ def check_output(path: Path, *, overwrite: bool) -> None:
                     f"{path}: holds something other than a model; it is not overwritten, "
                     "choose another output"
                 )
+    if path.is_mount():
+        raise UserError(f"{path}: a mount point cannot be replaced; choose a directory inside it")
     check_writable(path)
 
 
@@ -50,11 +52,13 @@ def check_outside(output: Path, kept: Iterable[Path]) -> None:
 
 def check_writable(path: Path) -> None:
     """Raises UserError unless something can be made at `path`; leaves nothing behind."""
-    parent = path.resolve().parent
+    place = path.resolve()
+    parent = place.parent
     while not parent.exists():
         parent = parent.parent
     try:
-        Path(tempfile.mkdtemp(prefix=".tk-spacy-", dir=parent)).rmdir()
+        # As long a name as `replace_directory` will make.
+        Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=parent)).rmdir()
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {parent}: {error.strerror}") from error
 
@@ -72,8 +76,15 @@ def check_different(paths: dict[str, Path]) -> None:
         seen[key] = name
 
 
+def check_regular(path: Path) -> None:
+    """Raises UserError for a pipe or device: a file that is read more than once is none."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UserError(f"{path}: a pipe or device, which can be read only once; give a file")
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

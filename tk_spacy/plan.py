@@ -89,8 +89,8 @@ class TrainOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; it must be at least 1")
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}; it must not be negative")
+        if not 0 <= self.seed < 2**32:
+            raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         if self.upstream is not None and (self.config or self.max_steps):
             raise UserError(
                 "an upstream pipeline is given, so none is trained: leave out its training's "

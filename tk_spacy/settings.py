@@ -11,6 +11,12 @@ from tk_spacy.errors import UserError
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.part_types import PART_TYPES
 
+MIN_SCALE, MAX_SCALE = 1e-9, 1e9
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -46,7 +52,25 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("kernel_parts", "manual_parts", "skip"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            value = getattr(self, name)
+            if not isinstance(value, list | tuple) or len(set(map(str, value))) < len(value):
+                raise UserError(f"{_words(name)} is {value!r}; give a list of different names")
+            object.__setattr__(self, name, tuple(value))
+        for name, kinds, wanted in (
+            ("iterations", (int,), "a whole number"),
+            ("bits", (int,), "a whole number"),
+            ("C", (int, float), "a number"),
+            ("kernel_scale", (int, float), "a number"),
+            ("shuffle_seed", (int, type(None)), "a whole number or none"),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise UserError(f"{_words(name)} is {value!r}; it must be {wanted}")
+        for name in ("use_lemma", "add_gold"):
+            if not isinstance(getattr(self, name), bool):
+                raise UserError(
+                    f"{_words(name)} is {getattr(self, name)!r}; it must be true or false"
+                )
         known = list(PART_TYPES)
         for name in (*self.kernel_parts, *self.manual_parts):
             if name not in PART_TYPES:
@@ -62,8 +86,14 @@ class Settings:
             raise UserError(f"iterations is {self.iterations}; it must be at least 1")
         if not self.C > 0:
             raise UserError(f"C is {self.C}; it must be positive (or infinite)")
-        if not 0 < self.kernel_scale < math.inf:
-            raise UserError(f"kernel scale is {self.kernel_scale}; it must be positive")
+        # Beyond these bounds the weights do not fit the numbers that they are stored as.
+        if not MIN_SCALE <= self.kernel_scale <= MAX_SCALE:
+            raise UserError(
+                f"kernel scale is {self.kernel_scale}; it must be positive, from {MIN_SCALE:g} to "
+                f"{MAX_SCALE:g}"
+            )
+        if self.shuffle_seed is not None and self.shuffle_seed < 0:
+            raise UserError(f"shuffle seed is {self.shuffle_seed}; it must not be negative")
         if not 8 <= self.bits <= 30:
             raise UserError(f"bits is {self.bits}; it must be from 8 to 30")
         if self.loss not in ("labelled", "heads"):
@@ -80,7 +110,9 @@ class Settings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
         """The inverse of `to_dict`.  Raises UserError for unknown names."""
+        if not isinstance(data, Mapping):
+            raise UserError(f"settings are {data!r}; give names with values")
         unknown = set(data) - {f.name for f in fields(cls)}
         if unknown:
-            raise UserError(f"unknown settings: {', '.join(sorted(unknown))}")
+            raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
         return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
