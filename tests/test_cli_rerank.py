@@ -1,7 +1,9 @@
 """`tk-spacy rerank` and `tk-spacy kbest`."""
 
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from trainings import list_files, lists_training, parser_training, same_trees, s
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.kbest_io import read_kbest
+from tk_spacy.treebank import load_treebank
+from tk_spacy.upstream import spacy_parser
 
 
 def rerank(*arguments: object):
@@ -141,3 +145,37 @@ def test_cli_kbest_refuses(
     assert result.exit_code == code
     assert message in result.stderr
     assert not out.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems' file names are text")
+@pytest.mark.parametrize("mode", [[], ["--json"]])
+def test_cli_rerank_files_whose_names_are_no_text(tmp_path: Path, mode: list[str]) -> None:
+    (tmp_path / "in").mkdir()
+    name = os.fsdecode(b"b\xff.conllu")
+    shutil.copy(list_files()["test"], tmp_path / "in" / name)
+    result = rerank(tmp_path / "in", "-o", tmp_path / "out", *mode)
+    assert (result.exit_code, result.exception) == (0, None)
+    assert (tmp_path / "out" / name).exists()
+    if mode:
+        assert json.loads(result.stdout)["files"][0]["input"] == str(tmp_path / "in" / name)
+    else:
+        assert "b\\udcff.conllu" in result.stdout
+
+
+def test_cli_rerank_refuses_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    result = rerank(tmp_path / "pipe", "-o", tmp_path / "out.conllu")
+    assert result.exit_code == 1
+    assert "a pipe or device, which can be read only once" in result.stderr
+
+
+def test_cli_rerank_with_any_number_of_threads_and_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spacy_parser, "MAX_K", 8)
+    huge = ["--threads", 10**12, "--k", 10**30]
+    for name, options in {"a": ["--threads", 1], "b": huge}.items():
+        out = tmp_path / name
+        arguments = ["rerank", parser_training()[0], treebank()["dev"], "-o", out, *options]
+        assert invoke(*arguments).exit_code == 0
+    assert len(load_treebank(tmp_path / "b")) == 30

@@ -13,6 +13,7 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.file_reranking import FileReranker, FileResult, Job, Report
 from tk_spacy.models import open_model
+from tk_spacy.places import check_regular
 from tk_spacy.processes import begin_child, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
@@ -152,6 +153,8 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
     for path in inputs:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
+        if not path.is_dir():
+            check_regular(path)
     if len(inputs) == 1 and not inputs[0].is_dir():
         target = output / inputs[0].name if output.is_dir() else output
         jobs = [Job(inputs[0], target)]

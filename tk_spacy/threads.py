@@ -23,6 +23,9 @@ from tk_spacy.openmp import count_threads, openmp_enabled
 __all__ = ["available_threads", "count_threads", "effective_n_threads", "openmp_enabled"]
 
 
+MAX_THREADS = 256
+
+
 class _ForkState:
     """Whether this process is a forked child; the operating system's state, hence not passed."""
 
@@ -41,7 +44,8 @@ def effective_n_threads(n_threads: int | None) -> int:
     """The number of threads a parallel region may really use, at least 1.
 
     ``None`` asks for all that are available (``available_threads``); a positive number is allowed
-    as asked, even above what is available.  A serial build and a forked child always use 1.
+    as asked, even above what is available, up to ``MAX_THREADS``: OpenMP ends the process where it
+    cannot start a thread.  A serial build and a forked child always use 1.
 
     Raises TypeError if ``n_threads`` is neither None nor an int, ValueError if it is 0 or less.
     """
@@ -53,7 +57,7 @@ def effective_n_threads(n_threads: int | None) -> int:
             raise ValueError(f"n_threads is {n_threads}; expected at least 1, or None for all")
     if _ForkState.forked or not openmp_enabled():
         return 1
-    return available_threads() if n_threads is None else n_threads
+    return min(MAX_THREADS, available_threads() if n_threads is None else n_threads)
 
 
 def available_threads() -> int:

@@ -6,6 +6,7 @@ document, {"error": TEXT} where the command failed.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -45,6 +46,10 @@ class Shell:
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
+        for stream in (sys.stdout, sys.stderr):
+            # A file's name need not be text, nor every text fit the terminal: escaped, not fatal.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         # Made here, not at import: stdout and stderr may be replaced in between.
         self.out = Console(width=_width(sys.stdout))
         self.err = Console(stderr=True)
@@ -117,7 +122,12 @@ class Shell:
         self.err.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def _json(self, document: Mapping[str, Any]) -> None:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            text = json.dumps(document, indent=2, allow_nan=False)
+        typer.echo(text)
 
 
 @contextmanager

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["Search", "SpacySource", "listened_pipes", "train_upstream"]
 
 
+MAX_K = 10_000
+"""More candidates are not looked for: a beam of any width would be tried, whatever its memory."""
+
+
 class SpacySource:
     """The k likeliest trees of a spaCy parser; its own tree is always among them, as `base`.
 
@@ -108,6 +112,7 @@ class SpacySource:
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
+        k = min(k, MAX_K)
         for batch in _batches(docs, self.batch_words):
             read = [reading.read(batch, k=k) for reading in self._readings]
             for i in range(len(batch)):
