@@ -1,0 +1,90 @@
+"""Which properties a word has, and their ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from test_kernel import choices_of, random_sentence
+
+from tk_spacy.properties import BOUNDARY, MISSING, ROOT, Schema, choose_pos_column
+from tk_spacy.treebank import Sentence
+
+
+def tagged(xpos, upos=None):
+    upos = upos or ["NOUN"] * len(xpos)
+    return Sentence.from_columns(forms=["a"] * len(xpos), upos=upos, xpos=xpos)
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "column"),
+    [
+        ([["N"] * 100], [["N"]], "XPOS"),
+        ([["N"] * 99 + ["_"]], [], "XPOS"),
+        ([["N"] * 98 + ["_"] * 2], [], "UPOS"),
+        ([["N"] * 100], [["_"] * 3], "UPOS"),
+        ([[f"X{i}" for i in range(1000)]], [], "XPOS"),
+        ([[f"X{i}" for i in range(1001)]], [], "UPOS"),
+        ([["_"] * 5], [], "UPOS"),
+    ],
+)
+def test_properties_pos_is_xpos_where_that_is_a_filled_tagset(train, dev, column):
+    assert choose_pos_column([tagged(t) for t in train], [tagged(d) for d in dev]) == column
+
+
+def test_properties_cpos_is_left_out_where_it_equals_pos():
+    same = Schema.fit([tagged(["NOUN", "VERB"], ["NOUN", "VERB"])])
+    other = Schema.fit([tagged(["N", "V"], ["NOUN", "VERB"])])
+    names = [[p.name for p in schema.properties] for schema in (same, other)]
+    assert "cpos" not in names[0]
+    assert {"cpos", "cpos-1", "cpos+1"} <= set(names[1])
+
+
+def test_properties_are_table_1():
+    sentence = Sentence.from_columns(
+        forms=["x"], upos=["NOUN"], xpos=["N"], feats=["Case=Nom|Number[psor]=Plur"]
+    )
+    assert [p.name for p in Schema.fit([sentence], use_lemma=True).properties] == [
+        "form", "form-1", "form+1", "pos", "pos-1", "pos+1", "cpos", "cpos-1", "cpos+1", "lemma",
+        "Case", "Number[psor]", "pos-1|pos", "pos|pos+1", "pos|form", "pos|Case",
+        "pos|Number[psor]",
+    ]  # fmt: skip
+
+
+def test_properties_equal_ids_mean_equal_strings():
+    rng = np.random.default_rng(4)
+    sentences = [random_sentence(rng, n=6) for _ in range(8)]
+    schema = Schema.fit(sentences, use_lemma=True)
+    names = [p.name for p in schema.properties]
+    by_id, by_text = {}, {}
+    for sentence in sentences:
+        nodes = schema.encode(sentence).nodes
+        for word in range(len(sentence) + 2):
+            given = dict(
+                s.split("=", 1)
+                for s in reference.node_strings(sentence, word, **choices_of(schema))
+            )
+            for name, value in zip(names, nodes[word].tolist(), strict=True):
+                assert (value == MISSING) == (name not in given)
+                if value:
+                    assert by_id.setdefault((name, value), given[name]) == given[name]
+                    assert by_text.setdefault((name, given[name]), value) == value
+
+
+def test_properties_root_and_boundary_have_values_of_their_own():
+    sentence = Sentence.from_columns(forms=["<root>", "<boundary>"], upos=["NOUN", "NOUN"])
+    fields = Schema.fit([sentence]).encode(sentence).fields
+    assert fields[0, 0] == ROOT
+    assert fields[3, 0] == BOUNDARY
+    assert not set(fields[1:3, 0].tolist()) & {ROOT, BOUNDARY, MISSING}
+
+
+def test_properties_schema_survives_storage():
+    rng = np.random.default_rng(4)
+    sentences = [random_sentence(rng, n=5) for _ in range(5)]
+    schema = Schema.fit(sentences, labels=["zz"])
+    again = Schema.from_dict(schema.to_dict())
+    for sentence in sentences:
+        assert (again.encode(sentence).nodes == schema.encode(sentence).nodes).all()
+    assert again.label_id("zz") == schema.label_id("zz") > 0
+    assert again.label_id("never seen") == MISSING

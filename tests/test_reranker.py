@@ -1,0 +1,82 @@
+"""The trained model: the same choices wherever it has been stored."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from test_learning import ALL, random_lists
+
+from tk_spacy.properties import Schema
+from tk_spacy.reranker import META, ModelError, Reranker
+from tk_spacy.settings import Settings
+from tk_spacy.training import train_reranker
+
+
+@pytest.fixture(scope="module", params=["both", "kernel", "manual"])
+def trained(request):
+    options = {
+        "both": {"kernel_parts": ALL},
+        "kernel": {"manual_parts": ()},
+        "manual": {"kernel_parts": ()},
+    }[request.param]
+    golds, lists = random_lists(8, sentences=30, n=6)
+    settings = Settings(bits=14, iterations=3, **options)
+    schema = Schema.fit(golds)
+    reranker, _ = train_reranker(golds, lists, settings, schema=schema, n_threads=1)
+    return reranker, list(zip(golds, lists, strict=True))
+
+
+def test_reranker_is_the_same_after_disk_bytes_and_pickle(trained, tmp_path):
+    reranker, pairs = trained
+    reranker.to_disk(tmp_path / "model")
+    copies = [
+        Reranker.from_disk(tmp_path / "model"),
+        Reranker.from_bytes(reranker.to_bytes()),
+        pickle.loads(pickle.dumps(reranker)),
+    ]
+    expected = [reranker.final_scores(*pair, n_threads=1) for pair in pairs]
+    assert any(np.ptp(scores) > 0 for scores in expected)
+    for copy in copies:
+        for pair, scores in zip(pairs, expected, strict=True):
+            assert copy.final_scores(*pair, n_threads=1).tolist() == scores.tolist()
+        assert copy.to_bytes() == reranker.to_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]
+
+
+def test_reranker_batches_and_threads_do_not_matter(trained):
+    reranker, pairs = trained
+    single = [reranker.choose(*pair, n_threads=1) for pair in pairs]
+    assert single == list(reranker.rerank(pairs, n_threads=2, batch_size=7))
+    assert single == list(reranker.rerank(iter(pairs), n_threads=1, batch_size=1000))
+
+
+def test_reranker_overwrites_an_older_model(trained, tmp_path):
+    reranker, _ = trained
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "old").write_text("x")
+    reranker.to_disk(tmp_path / "model")
+    assert not (tmp_path / "model" / "old").exists()
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "missing", "version", "other"])
+def test_reranker_damaged_models_are_named(trained, tmp_path, damage):
+    reranker, _ = trained
+    place = tmp_path / "model"
+    reranker.to_disk(place)
+    meta = json.loads((place / META).read_text())
+    if damage == "empty":
+        (place / "schema.msgpack").write_bytes(b"")
+    elif damage == "cut":
+        data = (place / "support.npz").read_bytes()
+        (place / "support.npz").write_bytes(data[: len(data) // 2])
+    elif damage == "missing":
+        (place / META).unlink()
+    elif damage == "version":
+        (place / META).write_text(json.dumps(meta | {"format_version": 99}))
+    else:
+        (place / META).write_text(json.dumps({"format": "something else"}))
+    with pytest.raises(ModelError, match=r"model: "):
+        Reranker.from_disk(place)
