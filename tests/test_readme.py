@@ -85,7 +85,11 @@ def test_readme_tests_pass(checkout: Path) -> None:
     shown = run(
         block("setup: tests", "bash"),
         checkout,
-        **{INNER: "1", "PYTEST_ADDOPTS": "-m 'not slow and not shared' -q"},
+        # Whoever runs this test runs the whole suite already: here it is the command that counts.
+        **{
+            INNER: "1",
+            "PYTEST_ADDOPTS": "-q -m 'not slow and not shared' -k 'packaging or kernel'",
+        },
     )
     assert re.search(r"\d+ passed", shown.splitlines()[-1])
 
