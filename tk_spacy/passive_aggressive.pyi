@@ -3,7 +3,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.support import SupportLog
+from tk_spacy.support_log import SupportLog
 from tk_spacy.training import TrainingList
 
 def add_candidate_scores(

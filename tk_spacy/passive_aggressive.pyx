@@ -17,7 +17,7 @@ from tk_spacy.features import add_feature_counts, add_sentence_scores, type_code
 from tk_spacy.kernel import signed_kernel, slot_layout
 from tk_spacy.parts import exclusive_members
 from tk_spacy.part_types import part_type
-from tk_spacy.support import SupportLog
+from tk_spacy.support_log import SupportLog
 
 
 def add_candidate_scores(

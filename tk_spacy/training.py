@@ -22,7 +22,7 @@ from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings
-from tk_spacy.support import Mark
+from tk_spacy.support_log import Mark
 from tk_spacy.threads import effective_n_threads
 from tk_spacy.treebank import Sentence
 
