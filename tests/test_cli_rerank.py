@@ -159,7 +159,9 @@ def test_cli_rerank_files_whose_names_are_no_text(tmp_path: Path, mode: list[str
     if mode:
         assert json.loads(result.stdout)["files"][0]["input"] == str(tmp_path / "in" / name)
     else:
-        assert "b\\udcff.conllu" in result.stdout
+        # The table folds a long path: without its other cells it is whole.
+        cells = [line.split("│")[1].strip() for line in result.stdout.splitlines() if "│" in line]
+        assert "b\\udcff.conllu" in "".join(cells)
 
 
 def test_cli_rerank_refuses_a_pipe(tmp_path: Path) -> None:

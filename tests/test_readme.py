@@ -66,9 +66,9 @@ def test_readme_demo_and_example_run(checkout: Path) -> None:
     assert "SYNTHETIC" in shown
     for row in ("base parser", "base reranker", "kernel reranker", "final system", "oracle"):
         assert row in shown
-    example = checkout / "example.py"
+    example = checkout / "playground" / "example.py"
     example.write_text(block("run: python", "python"), encoding="utf-8")
-    lines = run(".venv/bin/python -P example.py", checkout).splitlines()
+    lines = run("../.venv/bin/python example.py", checkout / "playground").splitlines()
     assert any(" ROOT " in line for line in lines)
     assert "'changed'" in lines[-1]
     # The commands that the README shows, on the demo's own files.

@@ -102,3 +102,21 @@ def test_report_batch_table_sums_up_and_leaves_out_missing_scores() -> None:
         ("b/c.conllu", "failed", None, None, None, None),
         ("total", "", 2, 10, 5, 1),
     )
+
+
+def test_report_narrow_terminals_fold_names_and_headings_but_no_number() -> None:
+    table = Table(
+        title="t",
+        columns=(
+            Column("file", "file", align="left"),
+            *(Column(f"UAS no punct. {i}", f"n{i}") for i in range(6)),
+        ),
+        rows=(("a/long/path/to/some/file.conllu", *(100.0 - i for i in range(6))),),
+    )
+    file = io.StringIO()
+    Console(width=80, file=file).print(table.to_rich())
+    shown = file.getvalue()
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert all(f"{100.0 - i:.2f}" in shown for i in range(6))
+    first = "".join(line.split("│")[1].strip() for line in shown.splitlines() if "│" in line)
+    assert first == "a/long/path/to/some/file.conllu"

@@ -53,15 +53,19 @@ class Table:
             title=Text(self.title, style="bold"),
             title_justify="left",
             show_header=any(column.heading for column in self.columns),
+            collapse_padding=True,
         )
-        for column in self.columns:
+        shown = self._shown()
+        for i, column in enumerate(self.columns):
+            # Numbers keep their digits on a narrow terminal; headings and names fold.
+            cells = [row[i] for row in shown] if column.align == "right" else []
             table.add_column(
                 Text(column.heading),
                 justify=column.align,
-                no_wrap=column.align == "right",
+                min_width=max(map(len, [*cells, *column.heading.split(), ""])),
                 overflow="fold",
             )
-        for row in self._shown():
+        for row in shown:
             table.add_row(*(Text(cell) for cell in row))
         # Not as caption, which rich folds to the table's width.
         return Group(table, *(Text(note, style="dim") for note in self.notes))
@@ -315,7 +319,7 @@ def batch_table(
     columns = [
         Column("file", "input", align="left"),
         Column("", "status", align="left"),
-        Column("sentences", "sentences"),
+        Column("sents.", "sentences"),
         Column("words", "words"),
         Column("tokens/s", "tokens_per_second"),
         Column("changed words", "changed"),
