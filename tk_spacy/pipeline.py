@@ -200,11 +200,11 @@ def _about(plan: Plan) -> dict[str, Any]:
 
 
 def _title(train: Path) -> str:
-    """The treebank's name: its directory's where that is UD's, else the file's."""
+    """The treebank's name: its directory's where that is UD's or the file is train.conllu."""
     parent = train.resolve().parent.name
     if parent.startswith("UD_"):
         return parent
-    return train.name.removesuffix(".conllu").removesuffix("train").rstrip("-_.") or train.name
+    return train.name.removesuffix(".conllu").removesuffix("train").rstrip("-_.") or parent
 
 
 def _run_time(

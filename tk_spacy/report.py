@@ -273,7 +273,12 @@ def table_2(name: str, part: PartReport, title: str = "") -> Table:
     notes = [bootstrap_note(BASE_PARSER, FINAL, test) for test in part.tests]
     notes.append(
         f"{part.sentences:,} sentences, {part.words:,} words, {part.trees:.1f} candidates a "
-        "sentence; oracle: the best candidate by each score."
+        "sentence."
+    )
+    notes.append(
+        "base parser: the parser's own tree; first of the list: the tree that the upstream scores "
+        "highest; rerankers: without, final system: with the upstream's scores; oracle: the best "
+        "candidate by each score."
     )
     where = f" on {title}" if title else ""
     return scores_table(f"Scores{where} {name}", part.scores, notes=notes)
