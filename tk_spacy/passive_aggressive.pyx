@@ -2,7 +2,8 @@
 
 Source: Taub-Tabib et al. 2015, Algorithm 1 and footnote 5, after Crammer et al. (2006).  Ours
 differs in three points: w and alpha are averaged by one rule, as they stand after each step; a zero
-denominator skips the update; the competitor may be chosen with its loss added (an option).
+denominator skips the update; the competitor may be chosen with its loss added, as the
+default Settings ask.
 
 One step reads one list: score the candidates, take the best, and move both weight vectors so that
 the oracle candidate wins by the loss.  Only parts that one of the two trees has alone count.
@@ -52,7 +53,6 @@ cdef class Learner:
     cdef readonly tuple kernel_parts, manual_parts
     cdef readonly object support
     cdef readonly int64_t steps, updates
-    cdef int bits
     cdef double C, kernel_scale
     cdef bint add_loss
     cdef int64_t total_steps
@@ -75,7 +75,6 @@ cdef class Learner:
         self.manual_parts = tuple(manual_parts)
         self.support = SupportLog(self.kernel_parts, n_properties, skip=tuple(skip))
         self.total_steps = total_steps
-        self.bits = bits
         self.C = C
         self.kernel_scale = kernel_scale
         self.add_loss = add_loss
@@ -90,10 +89,6 @@ cdef class Learner:
         self.weights = np.zeros(size)
         self.stepped = np.zeros(size)
         self.difference = np.zeros(size)
-
-    def manual_weights(self):
-        """w as it stands: float64[2 ** bits]."""
-        return np.asarray(self.weights)
 
     def averaged_weights(self):
         """The mean of w over all steps so far, each as it stood after the step."""
