@@ -1,0 +1,1 @@
+"""Candidate trees sampled around a trained parser or searched in its scores."""
