@@ -18,97 +18,8 @@ from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T
 from tk_spacy.threads import effective_n_threads
 
-cdef enum:
-    # Columns of the field array (see properties.py).
-    FORM = 0
-    LEMMA = 1
-    POS = 2
-    CPOS = 3
-    FIRST_MORPH = 4
-    # Part types, in the order of part_types.PART_TYPES.
-    ARC = 0
-    SIBLING = 1
-    GRANDPARENT = 2
-    GRAND_SIBLING = 3
-    TRI_SIBLING = 4
-    MAX_BETWEEN = 24   # distinct tags between head and modifier that are looked at
-
 FEATURE_TYPES = tuple(PART_TYPES)
 """Part types that have templates, all of them used by default."""
-
-
-cdef struct Sink:
-    # Where the features of a part go: a running score, or a list of ids, or both.
-    const double *weights
-    double score
-    uint32_t *ids
-    int count
-    uint64_t mask
-    uint64_t label
-
-
-cdef inline uint64_t mix(uint64_t value, uint64_t more) noexcept nogil:
-    value = (value ^ more) * <uint64_t>0x9E3779B97F4A7C15ULL
-    return value ^ (value >> 32)
-
-
-cdef inline void put(Sink *sink, uint64_t value) noexcept nogil:
-    cdef uint32_t index
-    value = mix(value, <uint64_t>0xD6E8FEB86659FD93ULL)
-    index = <uint32_t>((value >> 7) & sink.mask)
-    if sink.weights != NULL:
-        sink.score += sink.weights[index]
-    if sink.ids != NULL:
-        sink.ids[sink.count] = index
-    sink.count += 1
-
-
-cdef inline void emit(Sink *sink, uint64_t value) noexcept nogil:
-    """A feature, and the same with the part's label."""
-    put(sink, value)
-    put(sink, mix(value, sink.label))
-
-
-cdef inline uint64_t key(int template, uint64_t a) noexcept nogil:
-    return mix(mix(<uint64_t>template + 1, <uint64_t>0xA24BAED4963EE407ULL), a)
-
-
-cdef inline uint64_t key2(int template, uint64_t a, uint64_t b) noexcept nogil:
-    return mix(key(template, a), b)
-
-
-cdef inline uint64_t key3(int template, uint64_t a, uint64_t b, uint64_t c) noexcept nogil:
-    return mix(key2(template, a, b), c)
-
-
-cdef inline uint64_t key4(
-    int template, uint64_t a, uint64_t b, uint64_t c, uint64_t d
-) noexcept nogil:
-    return mix(key3(template, a, b, c), d)
-
-
-cdef inline uint64_t binned(int32_t distance) noexcept nogil:
-    """Direction and binned distance: 1..5 as they are, 6-10, 11 and more."""
-    cdef int32_t length = distance if distance > 0 else -distance
-    if length > 10:
-        length = 7
-    elif length > 5:
-        length = 6
-    return <uint64_t>(2 * length + (distance > 0))
-
-
-cdef struct Words:
-    # The field array of one sentence: row 0 the root, 1..n the words, n + 1 the boundary.
-    const int32_t *fields
-    Py_ssize_t n_fields
-    int n
-
-
-cdef inline int32_t value_at(const Words *x, int word, int field) noexcept nogil:
-    """A field of a word; beyond either end of the sentence the boundary node's."""
-    if word < 0 or word > x.n:
-        word = x.n + 1
-    return x.fields[word * x.n_fields + field]
 
 
 cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept nogil:
@@ -124,7 +35,7 @@ cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept
     cdef int32_t seen[MAX_BETWEEN]
     cdef int32_t tag
     sink.label = mix(<uint64_t>part[LABEL_M] + 77, 0)
-    put(sink, mix(key2(0, where, 0), sink.label))
+    labelled(sink, key2(0, where, 0))
     for i in range(2):
         # Every template with direction and distance, then with direction alone.
         spot = where if i == 0 else 100 + dir
@@ -168,17 +79,17 @@ cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept
                 emit(sink, key4(30, hp, tag, mp, dir))
                 emit(sink, key4(31, hc, tag, mc, dir))
     # Morphology: single values, and every pair of one value of the head and one of the modifier.
-    for j in range(FIRST_MORPH, x.n_fields):
+    for j in range(FIRST_MORPH, x.morph_end):
         morph_m = value_at(x, m, j)
         if morph_m:
             emit(sink, mix(key4(32, j, morph_m, hp, mp), dir))
             emit(sink, mix(key4(33, j, morph_m, hc, mc), where))
-    for i in range(FIRST_MORPH, x.n_fields):
+    for i in range(FIRST_MORPH, x.morph_end):
         morph_h = value_at(x, h, i)
         if not morph_h:
             continue
         emit(sink, mix(key4(34, i, morph_h, hp, mp), dir))
-        for j in range(FIRST_MORPH, x.n_fields):
+        for j in range(FIRST_MORPH, x.morph_end):
             morph_m = value_at(x, m, j)
             if morph_m:
                 emit(sink, mix(key4(35, i, morph_h, j, morph_m), dir))
@@ -211,7 +122,7 @@ cdef void triple_features(
     emit(sink, mix(key4(template + 14, ap, bp, cp, value_at(x, c - 1, POS)), more))
     emit(sink, mix(key4(template + 15, ap, bp, cp, value_at(x, c + 1, POS)), more))
     emit(sink, mix(key4(template + 16, ap, bp, cp, value_at(x, b + 1, POS)), more))
-    for i in range(FIRST_MORPH, x.n_fields):
+    for i in range(FIRST_MORPH, x.morph_end):
         bm = value_at(x, b, i)
         cm = value_at(x, c, i)
         if bm and cm:
@@ -262,9 +173,8 @@ cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *par
         quad_features(sink, x, 180, h, t, s, m, m > h)
 
 
-cdef int most_features(Py_ssize_t n_fields) noexcept nogil:
-    """An upper bound on the features of one part."""
-    cdef int n_morph = <int>n_fields - FIRST_MORPH
+cdef int most_features(Py_ssize_t n_morph) noexcept nogil:
+    """An upper bound on the features of one part, by the number of FEATS attributes."""
     return 2 * (60 + 2 * MAX_BETWEEN + 3 * n_morph + 2 * n_morph * n_morph)
 
 
@@ -340,6 +250,7 @@ cdef double _score(
     cdef Sink sink
     x.fields = fields
     x.n_fields = n_fields
+    x.morph_end = <int>n_fields
     x.n = n_rows - 2
     sink.weights = weights
     sink.score = 0.0
@@ -347,6 +258,7 @@ cdef double _score(
     sink.count = 0
     sink.mask = mask
     sink.label = 0
+    sink.rows = False
     part_features(&sink, &x, kind, part)
     return sink.score
 
@@ -365,15 +277,17 @@ def add_feature_counts(
     cdef Sink sink
     cdef Py_ssize_t i
     cdef int j, start
-    touched = np.empty(parts.shape[0] * most_features(fields.shape[1]) + 1, dtype=np.uint32)
+    touched = np.empty(parts.shape[0] * most_features(fields.shape[1] - FIRST_MORPH) + 1, dtype=np.uint32)
     cdef uint32_t[::1] buffer = touched
     x.fields = &fields[0, 0]
     x.n_fields = fields.shape[1]
+    x.morph_end = <int>fields.shape[1]
     x.n = <int>fields.shape[0] - 2
     sink.weights = NULL
     sink.ids = &buffer[0]
     sink.count = 0
     sink.mask = counts.shape[0] - 1
+    sink.rows = False
     for i in range(parts.shape[0]):
         start = sink.count
         part_features(&sink, &x, kind, &rows[parts[i], 0])

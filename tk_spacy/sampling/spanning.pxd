@@ -1,4 +1,4 @@
-# Maximum spanning trees for nogil code that cimports them (see spanning.pyx for the method).
+# Maximum spanning trees for nogil code that cimports them (methods: see the .pyx files).
 #
 # scores: [(n+1) * (n+1)], scores[h * (n+1) + m] is the score of the arc h -> m between the nodes
 # 0 (the root) to n.  A missing arc has -INFINITY; all others lie within +-1e300, none is NaN.
@@ -7,47 +7,20 @@
 # Each thread has a SpanningScratch of its own: init_spanning before its first use, free_spanning
 # after its last.  It grows when a call needs more than any before it, else nothing is allocated.
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t
 
-
-cdef struct SpanningScratch:
-    void *block                # owns what the pointers below point into
-    size_t size
-    # Of the 2n - 1 supernodes: 1 to n are the words, the others contracted cycles.
-    double *table              # [2n, n+1], adjusted score of the best arc from a node into each
-    int32_t *targets           # [n, n+1], the word where that arc ends, for the contracted cycles
-    double *best               # [2n], adjusted score of the chosen arc, and that arc:
-    int32_t *tails             # [2n]
-    int32_t *entries           # [2n], the word where it ends
-    int32_t *parents           # [2n], the contracted cycle that holds it
-    int32_t *rings             # [2n], the next one in that cycle
-    int32_t *states            # [2n]
-    int32_t *path              # [2n]
-    int32_t *component         # [n+1], the outermost supernode that holds a node
-    int32_t *tops              # [n+1], the outermost supernode that a word's arc enters
-    # Of the tree whose next best one is sought:
-    int32_t *children          # [n+1], the first dependent
-    int32_t *siblings          # [n+1], the next dependent of the same head
-    int32_t *order             # [n+1], nodes, each before its dependents
-    int32_t *first             # [n+1], the place of a node in that order
-    int32_t *sizes             # [n+1], nodes of its subtree, which are the places from there on
-    # Of the k sets of trees:
-    double *columns            # [n+1, n+1], scores by word, then head
-    double *proposal_totals    # [k]
-    int32_t *proposals         # [k, n+1], the best tree of a set after the one already found
-    int32_t *removed           # [k], a word whose head differs in it, 0 for no such tree
-    int32_t *origins           # [k], the set whose constraints it inherits
-    int32_t *banned_words      # [k], and the arc that it may not have, besides
-    int32_t *banned_heads      # [k]
-    uint8_t *forced            # [k, n+1], whether a word keeps its head
-
-
-cdef void init_spanning(SpanningScratch *scratch) noexcept nogil
-
-cdef void free_spanning(SpanningScratch *scratch) noexcept nogil
+from tk_spacy.sampling.contraction cimport SpanningScratch, free_spanning, init_spanning  # no-cython-lint
 
 # The best tree.  heads: int32[n+1] out; heads[0] is -1.  single_root: with one child of the root.
 # Returns 0, 1 where there is no such tree, -1 where there is no memory (heads are undefined then).
 cdef int max_tree(
     const double *scores, int n, bint single_root, int32_t *heads, SpanningScratch *scratch,
+) noexcept nogil
+
+# The k best trees, all different, best first.  heads: int32[k, n+1], totals: float64[k], both out;
+# a total is the sum of a tree's scores in the order of the words.
+# Returns how many there are, up to k; -1 where there is no memory (the rest is undefined then).
+cdef int k_best_trees(
+    const double *scores, int n, bint single_root, int k, int32_t *heads, double *totals,
+    SpanningScratch *scratch,
 ) noexcept nogil

@@ -1,0 +1,16 @@
+from libc.stdint cimport int32_t
+
+from tk_spacy.sampling.climbing cimport Search
+from tk_spacy.sampling.lattice cimport Buffer, Lattice, Model
+
+
+cdef struct Workspace:
+    # The memory of one thread.
+    Lattice lattice
+    Search search
+    Buffer order_memory
+
+
+cdef class Scorer:
+    cdef Model model
+    cdef readonly object weights, pruner, places

@@ -1,0 +1,392 @@
+"""Batches of sentences decoded in parallel: pruning, lattices, search, the lists of the best.
+
+Every sentence is decoded by one thread with a random sequence of its own, so nothing depends on the
+number of threads or on the other sentences of the batch.
+
+Arrays of a batch are *flat*: the rows of its sentences stand one after the other, n + 2 of them for
+a sentence of n words (root, words, boundary), as in properties.EncodedSentence.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+import numpy as np
+
+from tk_spacy.features cimport Words, mix
+from tk_spacy.sampling.climbing cimport exact_score, release_search, search
+from tk_spacy.sampling.lattice cimport begin, build, ensure, keep_heads, release, score_heads
+from tk_spacy.sampling.spanning cimport max_tree
+from tk_spacy.threads import effective_n_threads
+
+cdef enum:
+    MAX_LABELS = 8       # of one arc
+    ROOM = 4             # trees kept for each that is asked for
+
+
+cdef class Scorer:
+    """Weights and settings by which sentences are decoded.
+
+    weights: float32[2 ** bits + n_cells], hashed.  pruner: float32[2 ** pruner_bits].
+    places: uint8[n_cells], for each label id whether it may stand under the root (1), elsewhere
+        (2), or both (3).
+    order: of the largest parts, 1 to 3.  max_heads, prune_margin: what the pruner keeps.
+    max_labels, label_margin: which labels of an arc are kept.  morph_end: columns of the field
+        array up to the last FEATS attribute.
+    """
+
+    def __init__(
+        self, weights, pruner, places, *, int order, int max_heads, double prune_margin,
+        int max_labels, double label_margin, bint single_root, int morph_end,
+    ):
+        n_cells = len(places)
+        size, pruner_size = len(weights) - n_cells, len(pruner)
+        for name, value in (("weights", size), ("pruner", pruner_size)):
+            if value < 2 or value & (value - 1):
+                raise ValueError(f"{name} holds {value} hashed weights, expected a power of two")
+        if not 1 <= order <= 3:
+            raise ValueError(f"order is {order}, expected 1, 2 or 3")
+        if not 1 <= max_labels <= MAX_LABELS or max_heads < 1:
+            raise ValueError(
+                f"max_heads is {max_heads} and max_labels {max_labels}, expected at least 1 and at "
+                f"most {MAX_LABELS} labels"
+            )
+        self.weights = np.ascontiguousarray(weights, dtype=np.float32)
+        self.pruner = np.ascontiguousarray(pruner, dtype=np.float32)
+        self.places = np.ascontiguousarray(places, dtype=np.uint8)
+        for bit, name in ((1, "under the root"), (2, "elsewhere")):
+            if not (self.places & bit).any():
+                raise ValueError(f"places allow no label {name}")
+        cdef const float[::1] w = self.weights
+        cdef const float[::1] p = self.pruner
+        cdef const uint8_t[::1] at = self.places
+        self.model.weights = &w[0]
+        self.model.mask = size - 1
+        self.model.n_cells = n_cells
+        self.model.order = order
+        self.model.pruner = &p[0]
+        self.model.pruner_mask = pruner_size - 1
+        self.model.places = &at[0]
+        self.model.max_heads = max_heads
+        self.model.prune_margin = prune_margin
+        self.model.max_labels = max_labels
+        self.model.label_margin = label_margin
+        self.model.single_root = single_root
+        self.model.morph_end = morph_end
+
+    @property
+    def morph_end(self):
+        """Columns of the field array up to the last FEATS attribute."""
+        return self.model.morph_end
+
+
+cdef inline Words words_at(
+    const int32_t[:, ::1] fields, int start, int rows, int morph_end
+) noexcept nogil:
+    cdef Words x
+    x.fields = &fields[start, 0]
+    x.n_fields = fields.shape[1]
+    x.morph_end = morph_end
+    x.n = rows - 2
+    return x
+
+
+def first_order_trees(
+    Scorer scorer, fields, starts, lengths, sentences, gold_heads=None, double cost=0.0, *,
+    n_threads=None,
+):
+    """The pruner's best tree of each sentence, for its training.
+
+    fields: int32[rows, F], flat.  starts, lengths: int32[S], the rows of each sentence.
+    sentences: int32[B], which ones.  gold_heads: int32[rows], flat; then `cost` is added to every
+    arc that is not gold.  Returns int32[rows of these sentences], flat.
+    """
+    cdef const int32_t[:, ::1] words = fields
+    cdef const int32_t[::1] first = starts
+    cdef const int32_t[::1] rows = lengths
+    cdef const int32_t[::1] chosen = np.ascontiguousarray(sentences, dtype=np.int32)
+    sizes = np.asarray(lengths)[np.asarray(sentences)]
+    cdef const int32_t[::1] out_at = (np.cumsum(sizes) - sizes).astype(np.int32)
+    out = np.zeros(int(sizes.sum()), dtype=np.int32)
+    cdef int32_t[::1] heads = out
+    cdef const int32_t[::1] gold = (
+        np.zeros(1, dtype=np.int32) if gold_heads is None else gold_heads
+    )
+    cdef bint with_gold = gold_heads is not None
+    cdef int threads = effective_n_threads(n_threads), i, s
+    status_array = np.zeros(len(sizes), dtype=np.int32)
+    cdef int32_t[::1] status = status_array
+    cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
+    if spaces == NULL:
+        raise MemoryError("no memory for decoding")
+    for i in prange(
+        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+    ):
+        status[i] = first_order_tree(
+            &spaces[threadid()], &scorer.model,
+            words_at(words, first[chosen[i]], rows[chosen[i]], scorer.model.morph_end),
+            &gold[first[chosen[i]]] if with_gold else NULL, cost, &heads[out_at[i]],
+        )
+    free_spaces(spaces, threads)
+    check(status_array)
+    return out
+
+
+cdef int first_order_tree(
+    Workspace *space, const Model *model, Words x, const int32_t *gold, double cost,
+    int32_t *heads,
+) noexcept nogil:
+    cdef Lattice *g = &space.lattice
+    cdef int h, m, n = x.n
+    if begin(g, &x, model) < 0:
+        return -1
+    score_heads(g, model)
+    if gold != NULL:
+        for h in range(n + 1):
+            for m in range(1, n + 1):
+                if h != gold[m]:
+                    g.first_order[h * (n + 1) + m] += cost
+    return max_tree(g.first_order, n, model.single_root, heads, &space.search.spanning)
+
+
+cdef int prune(Workspace *space, const Model *model, const Words *x) noexcept nogil:
+    """The heads to keep for each word, those of the pruner's best tree among them."""
+    cdef int state
+    cdef int32_t *tree
+    if begin(&space.lattice, x, model) < 0:
+        return -1
+    tree = <int32_t *>ensure(&space.order_memory, (x.n + 2) * sizeof(int32_t))
+    if tree == NULL:
+        return -1
+    score_heads(&space.lattice, model)
+    state = max_tree(
+        space.lattice.first_order, x.n, model.single_root, tree, &space.search.spanning
+    )
+    return state if state != 0 else keep_heads(&space.lattice, model, tree)
+
+
+def kept_heads(Scorer scorer, fields, starts, lengths, *, n_threads=None):
+    """The heads that the pruner keeps for each word.
+
+    Arguments as those of `first_order_trees`.  Returns (kept, kept_first): the heads of the word in
+    flat row r are kept[kept_first[r]:kept_first[r + 1]] (int32; int64[rows + 1]), best first.
+    """
+    cdef const int32_t[:, ::1] words = fields
+    cdef const int32_t[::1] first = starts
+    cdef const int32_t[::1] rows = lengths
+    cdef int threads = effective_n_threads(n_threads), i
+    cdef Py_ssize_t width = scorer.model.max_heads + 1
+    heads_array = np.full((len(fields), width), -1, dtype=np.int32)
+    cdef int32_t[:, ::1] heads = heads_array
+    status_array = np.zeros(len(starts), dtype=np.int32)
+    cdef int32_t[::1] status = status_array
+    cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
+    if spaces == NULL:
+        raise MemoryError("no memory for decoding")
+    for i in prange(
+        first.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+    ):
+        status[i] = kept_of_sentence(
+            &spaces[threadid()], &scorer.model,
+            words_at(words, first[i], rows[i], scorer.model.morph_end), &heads[first[i], 0], width,
+        )
+    free_spaces(spaces, threads)
+    check(status_array)
+    there = heads_array >= 0
+    kept_first = np.zeros(len(fields) + 1, dtype=np.int64)
+    np.cumsum(there.sum(axis=1), out=kept_first[1:])
+    return heads_array[there], kept_first
+
+
+cdef int kept_of_sentence(
+    Workspace *space, const Model *model, Words x, int32_t *out, Py_ssize_t width
+) noexcept nogil:
+    cdef Lattice *g = &space.lattice
+    cdef int m, i, state = prune(space, model, &x)
+    if state != 0:
+        return state
+    for m in range(1, x.n + 1):
+        for i in range(g.kept_first[m], g.kept_first[m + 1]):
+            out[m * width + i - g.kept_first[m]] = g.kept[i]
+    return 0
+
+
+def decode(
+    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int restarts, int patience,
+    double temperature, double label_share, seeds, kept=None, gold=None, costs=(0.0, 0.0),
+    n_threads=None,
+):
+    """The best trees of sentences.
+
+    fields, starts, lengths, sentences: as those of `first_order_trees`.
+    k: trees a sentence.  restarts, patience, temperature: of the search (climbing.search).
+    label_share: the share of a list that may differ from its better trees in labels alone.
+    seeds: uint64[S].  kept: what `kept_heads` returned, or None to prune here.
+    gold: (heads, labels), flat int32[rows] each; then costs = (of a wrong head, of a wrong label
+    under the right head) is added to wrong arcs, and gold arcs are never pruned.
+
+    Returns (heads, labels, scores, counts): int32[rows of these sentences, k] twice, flat; float64
+    [B, k] and int32[B], the trees found; best first.
+    """
+    cdef const int32_t[:, ::1] words = fields
+    cdef const int32_t[::1] first = starts
+    cdef const int32_t[::1] rows = lengths
+    cdef const int32_t[::1] chosen = np.ascontiguousarray(sentences, dtype=np.int32)
+    sizes = np.asarray(lengths)[np.asarray(sentences)]
+    cdef const int32_t[::1] out_at = (np.cumsum(sizes) - sizes).astype(np.int32)
+    nothing = np.zeros(1, dtype=np.int32)
+    cdef const int32_t[::1] kept_head = nothing if kept is None else kept[0]
+    cdef const int64_t[::1] kept_first = nothing.astype(np.int64) if kept is None else kept[1]
+    cdef const int32_t[::1] gold_heads = nothing if gold is None else gold[0]
+    cdef const int32_t[::1] gold_labels = nothing if gold is None else gold[1]
+    cdef bint with_gold = gold is not None, with_kept = kept is not None
+    cdef const uint64_t[::1] seed = seeds
+    cdef double head_cost = costs[0], label_cost = costs[1]
+    total = int(sizes.sum())
+    heads_array = np.zeros((total, k), dtype=np.int32)
+    labels_array = np.zeros((total, k), dtype=np.int32)
+    scores_array = np.full((len(sizes), k), -np.inf)
+    counts_array = np.zeros(len(sizes), dtype=np.int32)
+    status_array = np.zeros(len(sizes), dtype=np.int32)
+    cdef int32_t[:, ::1] heads = heads_array
+    cdef int32_t[:, ::1] labels = labels_array
+    cdef double[:, ::1] scores = scores_array
+    cdef int32_t[::1] counts = counts_array
+    cdef int32_t[::1] status = status_array
+    cdef int threads = effective_n_threads(n_threads), i, s
+    cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
+    if spaces == NULL:
+        raise MemoryError("no memory for decoding")
+    for i in prange(
+        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+    ):
+        s = chosen[i]
+        status[i] = decode_sentence(
+            &spaces[threadid()], &scorer.model,
+            words_at(words, first[s], rows[s], scorer.model.morph_end),
+            &kept_head[0] if with_kept else NULL, &kept_first[first[s]] if with_kept else NULL,
+            &gold_heads[first[s]] if with_gold else NULL,
+            &gold_labels[first[s]] if with_gold else NULL,
+            head_cost, label_cost, k, restarts, patience, temperature, label_share, seed[s],
+            &heads[out_at[i], 0], &labels[out_at[i], 0], &scores[i, 0], &counts[i],
+        )
+    free_spaces(spaces, threads)
+    check(status_array)
+    return heads_array, labels_array, scores_array, counts_array
+
+
+cdef int decode_sentence(
+    Workspace *space, const Model *model, Words x,
+    const int32_t *kept_head, const int64_t *kept_first,
+    const int32_t *gold_heads, const int32_t *gold_labels, double head_cost, double label_cost,
+    int k, int restarts, int patience, double temperature, double label_share, uint64_t seed,
+    int32_t *heads, int32_t *labels, double *scores, int32_t *count,
+) noexcept nogil:
+    cdef Lattice *g = &space.lattice
+    cdef int state, m, i
+    if kept_head == NULL:
+        state = prune(space, model, &x)
+    else:
+        state = begin(g, &x, model)
+        for m in range(1, x.n + 2):
+            g.kept_first[m] = <int32_t>(kept_first[m] - kept_first[1])
+        for i in range(g.kept_first[x.n + 1]):
+            g.kept[i] = kept_head[kept_first[1] + i]
+    if state == 0:
+        state = build(g, model, gold_heads, gold_labels, head_cost, label_cost)
+    if state == 0:
+        state = search(
+            g, model, &space.search, 0 if k == 1 else max(ROOM * k, 16), restarts, patience,
+            temperature, seed,
+        )
+    if state != 0:
+        return state
+    if k == 1:
+        scores[0] = exact_score(g, model, &space.search, space.search.best)
+        write_tree(g, space.search.best, heads, labels, 1)
+        count[0] = 1
+        return 0
+    return write_list(space, model, k, label_share, heads, labels, scores, count)
+
+
+cdef void write_tree(
+    Lattice *g, const int32_t *arcs, int32_t *heads, int32_t *labels, int step
+) noexcept nogil:
+    cdef int m
+    for m in range(1, g.n + 1):
+        heads[m * step] = g.head[arcs[m]]
+        labels[m * step] = g.label[arcs[m]]
+
+
+cdef int write_list(
+    Workspace *space, const Model *model, int k, double label_share,
+    int32_t *heads, int32_t *labels, double *scores, int32_t *count,
+) noexcept nogil:
+    """The k best of the pool, by exact scores, with few that differ in labels alone."""
+    cdef Lattice *g = &space.lattice
+    cdef Search *s = &space.search
+    cdef int i, j, m, at, width = g.n + 1, size = s.pool.size, taken = 0
+    cdef int variants = <int>(label_share * k)
+    cdef int32_t *order = <int32_t *>ensure(
+        &space.order_memory, size * (2 * sizeof(int32_t) + sizeof(uint64_t)) + 8
+    )
+    cdef int32_t *use
+    cdef uint64_t *shape
+    cdef uint64_t value
+    cdef bint new
+    if order == NULL:
+        return -1
+    shape = <uint64_t *>order
+    order = <int32_t *>(shape + size)
+    use = order + size
+    for i in range(size):
+        s.pool.scores[i] = exact_score(g, model, s, s.pool.arcs + i * width)
+        value = 0
+        for m in range(1, width):
+            value = mix(value, g.head[s.pool.arcs[i * width + m]])
+        shape[i] = value
+        j = i
+        while j > 0 and s.pool.scores[order[j - 1]] < s.pool.scores[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+    for i in range(size):
+        use[i] = 0
+        new = True
+        for j in range(i):
+            if shape[order[j]] == shape[order[i]]:
+                new = False
+                break
+        if taken < k and (new or variants > 0):
+            use[i] = 1
+            taken += 1
+            if not new:
+                variants -= 1
+    for i in range(size):
+        if taken < k and use[i] == 0:
+            use[i] = 1
+            taken += 1
+    at = 0
+    for i in range(size):
+        if use[i]:
+            write_tree(g, s.pool.arcs + order[i] * width, heads + at, labels + at, k)
+            scores[at] = s.pool.scores[order[i]]
+            at += 1
+    count[0] = at
+    return 0
+
+
+cdef void free_spaces(Workspace *spaces, int threads) noexcept nogil:
+    cdef int i
+    for i in range(threads):
+        release(&spaces[i].lattice)
+        release_search(&spaces[i].search)
+        free(spaces[i].order_memory.data)
+    free(spaces)
+
+
+def check(status):
+    if (status < 0).any():
+        raise MemoryError("no memory for decoding")
+    if status.any():
+        raise RuntimeError(f"sentence {int(np.flatnonzero(status)[0])} of the batch has no tree")

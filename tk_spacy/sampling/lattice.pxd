@@ -1,0 +1,123 @@
+# The arcs a sentence may have, and the scores of the parts that they form (see lattice.pyx).
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from tk_spacy.features cimport Words
+
+cdef enum:
+    NONE = -1            # no arc
+    UNDER_ROOT = 1       # bits of Model.places
+    ELSEWHERE = 2
+
+
+cdef struct Buffer:
+    # Memory that grows and is kept from sentence to sentence.
+    void *data
+    size_t size
+
+
+cdef struct Model:
+    # What a sentence is scored with; nothing here is written to.
+    const float *weights     # [2 ** bits + n_cells]
+    uint64_t mask            # 2 ** bits - 1
+    int n_cells              # of an arc feature's row: one without a label, then one a label id
+    int order                # of the largest parts, 1 to 3
+    const float *pruner      # [2 ** pruner_bits]
+    uint64_t pruner_mask
+    const uint8_t *places    # [n_cells], where a label may stand: UNDER_ROOT, ELSEWHERE
+    int max_heads            # heads a word keeps at most
+    double prune_margin      # how far below the best head's score a head is still kept
+    int max_labels           # labels an arc keeps at most
+    double label_margin
+    bint single_root
+    int morph_end
+
+
+cdef struct Lattice:
+    Words words
+    int n                    # words
+    int n_arcs
+    int32_t *first           # [n + 2]; the arcs into word m are first[m] .. first[m + 1] - 1
+    int32_t *head            # [n_arcs]
+    int32_t *mod             # [n_arcs]
+    int32_t *label           # [n_arcs]
+    double *score            # [n_arcs], the loss of training included
+    int32_t *rank            # [n_arcs], place among the arcs of the same head and side, near first
+    int32_t *nearer          # [n_arcs], how many of these have a nearer modifier
+    int64_t *pair_at         # [n_arcs], where its scores begin in `pairs`, grandparents then siblings
+    float *pairs             # second-order scores, NaN where not known yet
+    uint64_t *keys           # third-order scores by key, open addressing
+    float *values
+    uint64_t n_slots         # a power of two
+    uint64_t n_keys
+    bint failed              # out of memory
+    uint32_t *ids            # features of the part at hand
+    float *cells             # [n_cells]
+    double *first_order      # [(n + 1) * (n + 1)]
+    int32_t *kept            # heads kept, word by word
+    int32_t *kept_first      # [n + 2]
+    Buffer arc_memory, pair_memory, key_memory, value_memory, id_memory, cell_memory
+    Buffer matrix_memory, kept_memory, count_memory
+
+
+cdef void *ensure(Buffer *buffer, size_t size) noexcept nogil
+cdef void release(Lattice *g) noexcept nogil
+cdef int begin(Lattice *g, const Words *x, const Model *model) noexcept nogil
+cdef int score_heads(Lattice *g, const Model *model) noexcept nogil
+cdef int keep_heads(Lattice *g, const Model *model, const int32_t *tree) noexcept nogil
+cdef int build(
+    Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
+    double head_cost, double label_cost,
+) noexcept nogil
+cdef float pair_score(
+    Lattice *g, const Model *model, int kind, int outer, int arc
+) noexcept nogil
+cdef float triple_score(
+    Lattice *g, const Model *model, int kind, int a, int s, int m
+) noexcept nogil
+
+
+cdef inline double grandparent(Lattice *g, const Model *model, int above, int arc) noexcept nogil:
+    """Score of the chain of two arcs, `above` into the head of `arc`; 0 under the root."""
+    cdef int64_t at
+    cdef float value
+    if above < 0 or model.order < 2:
+        return 0.0
+    at = g.pair_at[arc] + above - g.first[g.head[arc]]
+    value = g.pairs[at]
+    if value != value:
+        value = g.pairs[at] = pair_score(g, model, 2, above, arc)
+    return value
+
+
+cdef inline double sibling(Lattice *g, const Model *model, int near, int arc) noexcept nogil:
+    """Score of two adjacent modifiers of one head on one side; near is NONE for the first."""
+    cdef int64_t at
+    cdef int h = g.head[arc]
+    cdef float value
+    if model.order < 2:
+        return 0.0
+    at = g.pair_at[arc] + (g.first[h + 1] - g.first[h] if h > 0 else 0)
+    if near >= 0:
+        at += 1 + g.rank[near]
+    value = g.pairs[at]
+    if value != value:
+        value = g.pairs[at] = pair_score(g, model, 1, near, arc)
+    return value
+
+
+cdef inline double chain_term(
+    Lattice *g, const Model *model, int above, int far, int near, int arc
+) noexcept nogil:
+    """All that `arc` scores with its neighbours towards the head.
+
+    above: the arc into the head, NONE under the root.  near: the arc of the nearer sibling, far
+    that sibling's own; NONE where there is none.
+    """
+    cdef double total = sibling(g, model, near, arc)
+    if model.order > 2:
+        if above >= 0:
+            total += triple_score(g, model, 3, above, near, arc)
+        if near >= 0:
+            total += triple_score(g, model, 4, far, near, arc)
+    return total

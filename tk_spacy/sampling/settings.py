@@ -1,0 +1,112 @@
+"""The settings of a sampling parser: what a user chooses, checked once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from tk_spacy.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingSettings:
+    """Settings of one sampling parser.
+
+    order: of the largest parts with features, 1 to 3.
+    epochs: passes over the training sentences; with a dev part the best of them is kept.
+    C: bound of an update step, positive, possibly infinite.
+    bits: features are hashed to that many bits.
+    label_cost: loss of a wrong label under the right head, where a wrong head costs 1.
+    batch: sentences that are decoded with the same weights in training.
+    training_restarts, restarts: starts of the search, in training and afterwards, at most.
+    patience: starts in a row without a better tree that end a search.
+    temperature: of the distribution that starts are drawn from.
+    single_root: whether a tree has exactly one word under the root, as UD wants.
+    pruner_epochs, pruner_bits: of the first-order pruner.
+    max_heads, prune_margin: heads a word keeps at most, and how far below its best one's score.
+    max_labels, label_margin: the same of the labels of an arc.
+    label_share: share of a k-best list that may differ from better trees in labels alone.
+    seed: of the shuffling and the search.
+    """
+
+    order: int = 3
+    epochs: int = 10
+    C: float = math.inf
+    bits: int = 22
+    label_cost: float = 0.5
+    batch: int = 8
+    training_restarts: int = 3
+    restarts: int = 20
+    patience: int = 8
+    temperature: float = 1.0
+    single_root: bool = True
+    pruner_epochs: int = 4
+    pruner_bits: int = 20
+    max_heads: int = 8
+    prune_margin: float = 3.0
+    max_labels: int = 2
+    label_margin: float = 1.0
+    label_share: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "bool":
+                wanted = isinstance(value, bool)
+            elif isinstance(value, bool):
+                wanted = False
+            elif field.type == "int":
+                wanted = isinstance(value, int)
+            else:
+                wanted = isinstance(value, int | float) and not math.isnan(value)
+            name = field.name.replace("_", " ")
+            if not wanted:
+                kind = {"int": "a whole number", "bool": "true or false"}.get(
+                    str(field.type), "a number"
+                )
+                raise UserError(f"{name} is {value!r}; it must be {kind}")
+            low, high = LIMITS.get(field.name, (None, None))
+            if low is not None and high is not None and not low <= value <= high:
+                raise UserError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values (C as null where it is infinite)."""
+        data = asdict(self)
+        data["C"] = None if math.isinf(self.C) else self.C
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SamplingSettings:
+        """The inverse of `to_dict`.  Raises UserError for unknown names and bad values."""
+        if not isinstance(data, Mapping):
+            raise UserError(f"settings are {data!r}; give names with values")
+        unknown = set(data) - {field.name for field in fields(cls)}
+        if unknown:
+            raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
+        return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
+
+
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "order": (1, 3),
+    "epochs": (1, 1000),
+    "C": (1e-9, math.inf),
+    "bits": (8, 28),
+    "label_cost": (0.0, 1.0),
+    "batch": (1, 1024),
+    "training_restarts": (1, 10_000),
+    "restarts": (1, 10_000),
+    "patience": (1, 10_000),
+    "temperature": (1e-3, 1e3),
+    "pruner_epochs": (1, 1000),
+    "pruner_bits": (8, 28),
+    "max_heads": (1, 1000),
+    "prune_margin": (0.0, 1e9),
+    "max_labels": (1, 8),
+    "label_margin": (0.0, 1e9),
+    "label_share": (0.0, 1.0),
+    "seed": (0, 2**32 - 1),
+}
+"""Lowest and highest value of the settings that have some."""

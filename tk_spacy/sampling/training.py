@@ -1,0 +1,229 @@
+"""Training of the sampling parser: the pruner, then the parser itself.
+
+Online passive-aggressive learning with cost-augmented search and averaging.  The sentences of a
+small batch are decoded in parallel with the same weights, then update them one after the other,
+each by what is still wrong when its turn comes; so the result does not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.properties import FIRST_ID, Schema
+from tk_spacy.sampling.decoder import Scorer, decode, first_order_trees, kept_heads
+from tk_spacy.sampling.parser import SamplingParser, make_scorer
+from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.sampling.updates import Learner
+from tk_spacy.sampling.words import Corpus, encode
+from tk_spacy.treebank import Sentence
+
+UNDER_ROOT, ELSEWHERE = 1, 2
+
+Report = Callable[["EpochProgress"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochProgress:
+    """How far a training is.
+
+    stage: "pruner" or "parser".  epoch, epochs: from 1.  done, total: sentences of the epoch.
+    uas, las: on dev, percent, at the end of an epoch of the parser where there is a dev part.
+    """
+
+    stage: str
+    epoch: int
+    epochs: int
+    done: int
+    total: int
+    uas: float | None = None
+    las: float | None = None
+
+
+def train_sampling_parser(
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence] = (),
+    *,
+    settings: SamplingSettings | None = None,
+    n_threads: int | None = None,
+    progress: Report | None = None,
+) -> SamplingParser:
+    """A sampling parser from sentences with trees.
+
+    dev: the epoch that does best there is kept; without it the last one is.
+    """
+    settings = settings or SamplingSettings()
+    report = progress or (lambda _: None)
+    schema = Schema.fit(train, dev)
+    corpus = encode(schema, train, seed=settings.seed, with_trees=True)
+    dev_corpus = encode(schema, dev, seed=settings.seed, with_trees=True) if dev else None
+    places = label_places(corpus, schema)
+    pruner = _train_pruner(schema, corpus, settings, places, n_threads, report)
+    weights = _train_parser(
+        schema, corpus, dev_corpus, settings, places, pruner, n_threads, report
+    )
+    return SamplingParser(
+        schema=schema, settings=settings, weights=weights, pruner=pruner, places=places
+    )
+
+
+def label_places(corpus: Corpus, schema: Schema) -> NDArray[np.uint8]:
+    """Where each label stands in a treebank: uint8[label ids], see decoder.Scorer."""
+    assert corpus.heads is not None and corpus.labels is not None
+    places = np.zeros(FIRST_ID + len(schema.labels), dtype=np.uint8)
+    words = corpus.labels > 0
+    under_root = words & (corpus.heads == 0)
+    places[np.unique(corpus.labels[under_root])] |= UNDER_ROOT
+    places[np.unique(corpus.labels[words & ~under_root])] |= ELSEWHERE
+    if not (places & ELSEWHERE).any():  # one-word sentences only
+        places[FIRST_ID:] |= ELSEWHERE
+    return places
+
+
+def _shuffled(n: int, epoch: int, settings: SamplingSettings) -> list[list[int]]:
+    """The sentences of an epoch in batches."""
+    order = np.random.default_rng((settings.seed, epoch)).permutation(n).tolist()
+    return [order[i : i + settings.batch] for i in range(0, n, settings.batch)]
+
+
+def _train_pruner(
+    schema: Schema,
+    corpus: Corpus,
+    settings: SamplingSettings,
+    places: NDArray[np.uint8],
+    n_threads: int | None,
+    report: Report,
+) -> NDArray[np.float32]:
+    """The weights of the first-order pruner: float32[2 ** pruner_bits]."""
+    size = 1 << settings.pruner_bits
+    assert corpus.heads is not None
+    scorer: Scorer
+    nothing = np.zeros(2 + len(places), dtype=np.float32)
+    base = make_scorer(schema, settings, nothing, np.zeros(2, dtype=np.float32), places)
+    learner = Learner(size=size, n_cells=1, order=1, C=settings.C, morph_end=base.morph_end)
+    scorer = make_scorer(schema, settings, nothing, learner.weights[:size], places)
+    no_labels = np.zeros_like(corpus.heads)
+    for epoch in range(1, settings.pruner_epochs + 1):
+        done = 0
+        for batch in _shuffled(len(corpus), epoch, settings):
+            trees = first_order_trees(
+                scorer, corpus.fields, corpus.starts, corpus.lengths, batch, corpus.heads, 1.0,
+                n_threads=n_threads,
+            )  # fmt: skip
+            at = 0
+            for i in batch:
+                rows = corpus.rows(i)
+                gold = corpus.heads[rows]
+                tree = trees[at : at + len(gold)]
+                tree[0] = 0
+                tree[-1] = 0
+                at += len(gold)
+                loss = float((tree != gold).sum())
+                learner.update(
+                    corpus.fields[rows], gold, no_labels[rows], tree, no_labels[rows], loss
+                )
+            done += len(batch)
+            report(EpochProgress("pruner", epoch, settings.pruner_epochs, done, len(corpus)))
+    averaged: NDArray[np.float32] = learner.averaged()[:size]
+    return averaged
+
+
+def _train_parser(
+    schema: Schema,
+    corpus: Corpus,
+    dev: Corpus | None,
+    settings: SamplingSettings,
+    places: NDArray[np.uint8],
+    pruner: NDArray[np.float32],
+    n_threads: int | None,
+    report: Report,
+) -> NDArray[np.float32]:
+    """The weights of the parser: float32[2 ** bits + n_cells]."""
+    assert corpus.heads is not None and corpus.labels is not None
+    nothing = np.zeros(2 + len(places), dtype=np.float32)
+    pruning = make_scorer(schema, settings, nothing, pruner, places)
+    kept = kept_heads(
+        pruning, corpus.fields, corpus.starts, corpus.lengths, n_threads=n_threads
+    )
+    learner = Learner(
+        size=1 << settings.bits,
+        n_cells=len(places),
+        order=settings.order,
+        C=settings.C,
+        morph_end=pruning.morph_end,
+    )
+    scorer = make_scorer(schema, settings, learner.weights, pruner, places)
+    best: tuple[float, NDArray[np.float32]] | None = None
+    for epoch in range(1, settings.epochs + 1):
+        done = 0
+        for batch in _shuffled(len(corpus), epoch, settings):
+            heads, labels, _, _ = decode(
+                scorer,
+                corpus.fields,
+                corpus.starts,
+                corpus.lengths,
+                batch,
+                restarts=settings.training_restarts,
+                patience=settings.patience,
+                temperature=settings.temperature,
+                label_share=0.0,
+                seeds=corpus.seeds + np.uint64(epoch),
+                kept=kept,
+                gold=(corpus.heads, corpus.labels),
+                costs=(1.0, settings.label_cost),
+                n_threads=n_threads,
+            )
+            at = 0
+            for i in batch:
+                rows = corpus.rows(i)
+                gold, gold_labels = corpus.heads[rows], corpus.labels[rows]
+                tree = np.ascontiguousarray(heads[at : at + len(gold), 0])
+                of_tree = np.ascontiguousarray(labels[at : at + len(gold), 0])
+                at += len(gold)
+                wrong = tree != gold
+                loss = float(wrong.sum()) + settings.label_cost * float(
+                    (~wrong & (of_tree != gold_labels)).sum()
+                )
+                learner.update(corpus.fields[rows], gold, gold_labels, tree, of_tree, loss)
+            done += len(batch)
+            if done < len(corpus):
+                report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus)))
+        uas = las = None
+        if dev is not None:
+            averaged = learner.averaged()
+            uas, las = _accuracy(
+                make_scorer(schema, settings, averaged, pruner, places), dev, settings, n_threads
+            )
+            if best is None or uas + las > best[0]:
+                best = (uas + las, averaged)
+        report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus), uas, las))
+    return learner.averaged() if best is None else best[1]
+
+
+def _accuracy(
+    scorer: Scorer, dev: Corpus, settings: SamplingSettings, n_threads: int | None
+) -> tuple[float, float]:
+    """UAS and LAS over all words, percent."""
+    heads, labels, _, _ = decode(
+        scorer,
+        dev.fields,
+        dev.starts,
+        dev.lengths,
+        np.arange(len(dev)),
+        restarts=settings.training_restarts,
+        patience=settings.patience,
+        temperature=settings.temperature,
+        label_share=0.0,
+        seeds=dev.seeds,
+        n_threads=n_threads,
+    )
+    assert dev.heads is not None and dev.labels is not None
+    words = np.ones(len(dev.fields), dtype=bool)
+    words[dev.starts] = False
+    words[dev.starts + dev.lengths - 1] = False
+    right = (heads[:, 0] == dev.heads)[words]
+    labelled = right & (labels[:, 0] == dev.labels)[words]
+    return 100 * float(right.mean()), 100 * float(labelled.mean())
