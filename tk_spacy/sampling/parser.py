@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +15,41 @@ from numpy.typing import NDArray
 import tk_spacy
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.files import replace_directory
+from tk_spacy.model_files import (
+    META,
+    ModelError,
+    check_meta,
+    damaged,
+    dense,
+    from_npz,
+    read_files,
+    sparse,
+    to_npz,
+    unpack,
+    write_files,
+)
+from tk_spacy.part_types import PART_TYPES
+from tk_spacy.parts import extract_parts
+from tk_spacy.passive_aggressive import add_candidate_scores
 from tk_spacy.properties import FIRST_ID, FIRST_MORPH, Schema
 from tk_spacy.sampling.decoder import Scorer, decode
 from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.sampling.tree_scores import part_scores
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 
 BATCH = 256
+"""Sentences that are decoded in one parallel pass."""
+
+FORMAT, FORMAT_VERSION = "tk-spacy sampling parser", 1
+SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
+
+PARTS_OF_ORDER: Mapping[int, tuple[str, ...]] = {
+    1: ("arc",),
+    2: ("arc", "sibling", "grandparent"),
+    3: ("arc", "sibling", "grandparent", "grand-sibling", "tri-sibling"),
+}
+"""The part types with features, in the order of part_types.PART_TYPES."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -109,6 +136,142 @@ class SamplingParser:
                     np.ascontiguousarray(labels[words, :count].T),
                     scores[i, :count],
                 )
+
+
+    def score(
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        *,
+        n_threads: int | None = None,
+    ) -> list[NDArray[np.float64]]:
+        """Its own score of any tree: float64[k] for each list.
+
+        NaN for a tree with a label that the parser does not know.  Arcs that the pruner would not
+        keep are scored like any other.
+        """
+        out = []
+        for first in range(0, len(sentences), BATCH):
+            batch = sentences[first : first + BATCH]
+            out += self._score_batch(batch, lists[first : first + BATCH], n_threads)
+        return out
+
+    def _score_batch(
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        n_threads: int | None,
+    ) -> list[NDArray[np.float64]]:
+        corpus = encode(self.schema, sentences)
+        tables: dict[int, NDArray[np.int32]] = {}
+        labels = []
+        for trees in lists:
+            names = trees.inventory.names
+            table = tables.get(len(names))
+            if table is None:
+                ids = [self.schema.label_id(name) for name in names]
+                table = tables[len(names)] = np.array(ids, dtype=np.int32)
+            labels.append(table[trees.labels])
+        out = [np.zeros(len(trees)) for trees in lists]
+        for kind, name in enumerate(PARTS_OF_ORDER[self.settings.order]):
+            found = [
+                extract_parts(trees.heads, ids, PART_TYPES[name])
+                for trees, ids in zip(lists, labels, strict=True)
+            ]
+            owners = np.repeat(
+                np.arange(len(found), dtype=np.int32), [len(rows) for rows, _, _ in found]
+            )
+            scores = part_scores(
+                self._scorer,
+                corpus.fields,
+                corpus.starts,
+                corpus.lengths,
+                owners,
+                np.concatenate([rows for rows, _, _ in found]),
+                kind,
+                n_threads=n_threads,
+            )
+            done = 0
+            for (rows, starts, members), total in zip(found, out, strict=True):
+                add_candidate_scores(scores[done : done + len(rows)], starts, members, total)
+                done += len(rows)
+        for total, ids in zip(out, labels, strict=True):
+            total[(ids < FIRST_ID).any(axis=1)] = np.nan
+        return out
+
+    # Storage
+
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
+        meta = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "library_version": tk_spacy.__version__,
+            "settings": self.settings.to_dict(),
+            **self.about,
+        }
+        return {
+            META: (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode(),
+            SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
+            WEIGHTS: to_npz(
+                {
+                    **sparse("weights", self.weights),
+                    **sparse("pruner", self.pruner),
+                    "places": self.places,
+                }
+            ),
+        }
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> SamplingParser:
+        """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
+        try:
+            meta = check_meta(files[META], FORMAT, FORMAT_VERSION, where=where)
+            settings = SamplingSettings.from_dict(meta["settings"])
+            schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
+            arrays = from_npz(files[WEIGHTS])
+            n_cells = FIRST_ID + len(schema.labels)
+            places = arrays["places"]
+            if places.dtype != np.uint8 or places.shape != (n_cells,) or places.max() > 3:
+                raise ValueError(f"places are not uint8[{n_cells}] from 0 to 3")
+            known = {"format", "format_version", "library_version", "settings"}
+            return cls(
+                schema=schema,
+                settings=settings,
+                weights=dense(arrays, "weights", (1 << settings.bits) + n_cells),
+                pruner=dense(arrays, "pruner", 1 << settings.pruner_bits),
+                places=places,
+                about={name: value for name, value in meta.items() if name not in known},
+            )
+        except ModelError:
+            raise
+        except Exception as error:
+            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
+            raise damaged(where, error) from error
+
+    def to_disk(self, path: str | Path) -> None:
+        """Write the model as a directory; an older one there is replaced in one step."""
+        with replace_directory(Path(path)) as directory:
+            write_files(directory, self.to_files())
+
+    @classmethod
+    def from_disk(cls, path: str | Path) -> SamplingParser:
+        """Read a model directory.  Raises ModelError where it is none."""
+        files = read_files(Path(path), (META, SCHEMA, WEIGHTS), what="tk-spacy sampling parser")
+        return cls.from_files(files, where=str(path))
+
+    def to_bytes(self) -> bytes:
+        """The model as one byte string."""
+        packed: bytes = srsly.msgpack_dumps(self.to_files())
+        return packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SamplingParser:
+        """The inverse of `to_bytes`.  Raises ModelError where it is none."""
+        return cls.from_files(unpack(data, what="tk-spacy sampling parser"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
 
 
 def make_scorer(

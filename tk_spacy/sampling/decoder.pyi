@@ -1,0 +1,63 @@
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Scorer:
+    weights: NDArray[np.float32]
+    pruner: NDArray[np.float32]
+    places: NDArray[np.uint8]
+    def __init__(
+        self,
+        weights: NDArray[np.float32],
+        pruner: NDArray[np.float32],
+        places: NDArray[np.uint8],
+        *,
+        order: int,
+        max_heads: int,
+        prune_margin: float,
+        max_labels: int,
+        label_margin: float,
+        single_root: bool,
+        morph_end: int,
+    ) -> None: ...
+    @property
+    def morph_end(self) -> int: ...
+
+def first_order_trees(
+    scorer: Scorer,
+    fields: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    sentences: Sequence[int] | NDArray[np.integer],
+    gold_heads: NDArray[np.int32] | None = None,
+    cost: float = 0.0,
+    *,
+    n_threads: int | None = None,
+) -> NDArray[np.int32]: ...
+def kept_heads(
+    scorer: Scorer,
+    fields: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    *,
+    n_threads: int | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+def decode(
+    scorer: Scorer,
+    fields: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    sentences: Sequence[int] | NDArray[np.integer],
+    *,
+    k: int = 1,
+    restarts: int,
+    patience: int,
+    temperature: float,
+    label_share: float,
+    seeds: NDArray[np.uint64],
+    kept: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None,
+    gold: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
+    costs: tuple[float, float] = (0.0, 0.0),
+    n_threads: int | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]: ...

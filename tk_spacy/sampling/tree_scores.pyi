@@ -1,0 +1,16 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.sampling.decoder import Scorer
+
+def part_scores(
+    scorer: Scorer,
+    fields: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    owners: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    kind: int,
+    *,
+    n_threads: int | None = None,
+) -> NDArray[np.float64]: ...

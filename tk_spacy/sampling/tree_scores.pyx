@@ -1,0 +1,80 @@
+"""Scores of the parts of any trees, also of arcs that the pruner would not keep."""
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+import numpy as np
+
+from tk_spacy.features cimport FIRST_MORPH, Sink, Words, most_features, part_features
+from tk_spacy.parts cimport H, LABEL_M, M
+from tk_spacy.sampling.decoder cimport Scorer
+from tk_spacy.sampling.lattice cimport Model
+from tk_spacy.sampling.templates cimport MOST_EXTRA, arc_templates
+from tk_spacy.threads import effective_n_threads
+
+cdef enum:
+    ARC = 0
+
+
+def part_scores(
+    Scorer scorer, const int32_t[:, ::1] fields, const int32_t[::1] starts,
+    const int32_t[::1] lengths, const int32_t[::1] owners, const int32_t[:, ::1] rows, int kind,
+    *, n_threads=None,
+):
+    """The score of each part: float64[p].
+
+    fields, starts, lengths: flat sentences, see words.Corpus.  owners: int32[p], the sentence of
+    each part.  rows: int32[p, 9], as parts.extract_parts finds them.  kind: index of the part type
+    in part_types.PART_TYPES.  The values are those of the search, to the last bit.
+    """
+    out = np.zeros(rows.shape[0])
+    if not len(out):
+        return out
+    cdef double[::1] scores = out
+    cdef int threads = effective_n_threads(n_threads)
+    cdef size_t room = most_features(scorer.model.morph_end - FIRST_MORPH) + MOST_EXTRA
+    cdef uint32_t *ids = <uint32_t *>malloc(threads * room * sizeof(uint32_t))
+    if ids == NULL:
+        raise MemoryError("no memory for features")
+    cdef Py_ssize_t i
+    for i in prange(
+        rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=threads
+    ):
+        scores[i] = part_score(
+            &scorer.model, &fields[starts[owners[i]], 0], fields.shape[1], lengths[owners[i]] - 2,
+            &rows[i, 0], kind, ids + threadid() * room,
+        )
+    free(ids)
+    return out
+
+
+cdef double part_score(
+    const Model *model, const int32_t *fields, Py_ssize_t n_fields, int n, const int32_t *row,
+    int kind, uint32_t *ids,
+) noexcept nogil:
+    cdef Words x
+    cdef Sink sink
+    cdef int i
+    cdef double total = 0.0
+    # An arc's score is summed in single precision, as in the lattice.
+    cdef float bare = 0.0, with_label = 0.0
+    memset(&sink, 0, sizeof(Sink))
+    x.fields = fields
+    x.n_fields = n_fields
+    x.morph_end = model.morph_end
+    x.n = n
+    sink.ids = ids
+    sink.mask = model.mask
+    if kind == ARC:
+        sink.rows = True
+        arc_templates(&sink, &x, row[H], row[M])
+        for i in range(sink.count):
+            bare += model.weights[ids[i]]
+            with_label += model.weights[ids[i] + row[LABEL_M]]
+        return <double>bare + <double>with_label
+    part_features(&sink, &x, kind, row)
+    for i in range(sink.count):
+        total += model.weights[ids[i]]
+    return <double><float>total
