@@ -227,7 +227,8 @@ cdef bint draw_start(Lattice *g, const Model *model, Search *s) noexcept nogil:
 
 cdef inline uint64_t mark(Lattice *g, int a) noexcept nogil:
     """A random number for an arc; the tree's hash is the exclusive or of its arcs'."""
-    cdef uint64_t value = mix(mix(mix(g.mod[a], g.head[a]), g.label[a]), 99)
+    # The modifier is mixed before the head joins it: mix() is symmetric in its arguments.
+    cdef uint64_t value = mix(mix(mix(mix(g.mod[a], 99), g.head[a]), g.label[a]), 99)
     return mix(value, value >> 7)
 
 
