@@ -21,6 +21,9 @@ cdef struct Search:
     int32_t *prev           # [n + 1], the nearer sibling on the same side, 0 for none
     int32_t *next           # [n + 1], the farther one
     int32_t *nearest        # [2 * (n + 1)], nearest modifier left and right of each head
+    int32_t *low            # [n + 1], the ends of the arc into each word; 0 and 0 for none
+    int32_t *high           # [n + 1]
+    int32_t *crossing       # [n + 1], what it scores for each arc that it crosses
     int32_t *below          # [n + 1], stamps: words below the one at hand
     int32_t *stack          # [n + 1]
     int32_t *best           # [n + 1], arcs of the best tree of all starts

@@ -11,16 +11,18 @@ included, may enter the list of the best.
 """
 
 from libc.math cimport INFINITY, exp
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from tk_spacy.features cimport mix
 from tk_spacy.sampling.lattice cimport (
+    CROSSING_UNIT,
     NONE,
     Lattice,
     Model,
     chain_term,
+    crosses,
     ensure,
     grandparent,
     triple_score,
@@ -86,7 +88,7 @@ cdef int search(
 
 cdef int reserve(Lattice *g, Search *s, int room) noexcept nogil:
     cdef int n = g.n
-    cdef int32_t *words = <int32_t *>ensure(&s.word_memory, 12 * (n + 2) * sizeof(int32_t))
+    cdef int32_t *words = <int32_t *>ensure(&s.word_memory, 14 * (n + 2) * sizeof(int32_t))
     cdef int width = n + 1
     s.n = n
     s.chance = <double *>ensure(&s.chance_memory, (g.n_arcs + 2 * width) * sizeof(double))
@@ -110,7 +112,10 @@ cdef int reserve(Lattice *g, Search *s, int room) noexcept nogil:
     s.best = words + 5 * width
     s.heads = words + 6 * width
     s.start = words + 7 * width
-    s.nearest = words + 8 * width
+    s.low = words + 8 * width
+    s.high = words + 9 * width
+    s.crossing = words + 10 * width
+    s.nearest = words + 11 * width
     memset(s.below, 0, width * sizeof(int32_t))
     s.stamp = 0
     return 0
@@ -239,6 +244,9 @@ cdef void set_tree(Lattice *g, Search *s, const int32_t *arcs) noexcept nogil:
     if arcs != s.arc:
         memcpy(s.arc, arcs, (n + 1) * sizeof(int32_t))
     s.arc[0] = NONE
+    s.low[0] = 0
+    s.high[0] = 0
+    s.crossing[0] = 0
     memset(s.prev, 0, (n + 1) * sizeof(int32_t))
     memset(s.next, 0, (n + 1) * sizeof(int32_t))
     memset(s.nearest, 0, 2 * (n + 1) * sizeof(int32_t))
@@ -248,6 +256,7 @@ cdef void set_tree(Lattice *g, Search *s, const int32_t *arcs) noexcept nogil:
         a = s.arc[m]
         s.hash ^= mark(g, a)
         h = g.head[a]
+        set_ends(g, s, m, a)
         if h < m:
             s.prev[m] = last[h]
             if last[h]:
@@ -270,23 +279,47 @@ cdef void set_tree(Lattice *g, Search *s, const int32_t *arcs) noexcept nogil:
 cdef double total_score(Lattice *g, const Model *model, Search *s) noexcept nogil:
     """The score of the tree at hand, from scratch."""
     cdef int m, a, above, near
+    cdef int64_t crossings = 0
+    cdef int other
     cdef double total = 0.0
     for m in range(1, g.n + 1):
         a = s.arc[m]
         above = s.arc[g.head[a]]
         near = s.prev[m]
+        for other in range(1, m):
+            if crosses(s.low[other], s.high[other], s.low[m], s.high[m]):
+                crossings += s.crossing[other] + s.crossing[m]
         total += (
             g.score[a]
             + grandparent(g, model, above, a)
             + chain_term(g, model, above, s.arc[s.prev[near]], s.arc[near], a)
         )
-    return total
+    return total + <double>crossings / CROSSING_UNIT
 
 
 cdef double exact_score(Lattice *g, const Model *model, Search *s, const int32_t *arcs) noexcept nogil:
     """The score of a tree, which becomes the one at hand."""
     set_tree(g, s, arcs)
     return total_score(g, model, s)
+
+
+cdef inline void set_ends(Lattice *g, Search *s, int m, int a) noexcept nogil:
+    cdef int h = g.head[a]
+    s.low[m] = h if h < m else m
+    s.high[m] = m if h < m else h
+    s.crossing[m] = g.crossing[a]
+
+
+cdef inline double crossing_gain(Lattice *g, Search *s, int b) noexcept nogil:
+    """What arc b adds by the arcs that it crosses; the word's own arc must be taken out."""
+    cdef int h = g.head[b], m = g.mod[b], i
+    cdef int low = h if h < m else m, high = m if h < m else h
+    cdef int32_t number = 0, total = 0, cross
+    for i in range(1, s.n + 1):
+        cross = crosses(s.low[i], s.high[i], low, high)
+        number += cross
+        total += -cross & s.crossing[i]
+    return <double>(<int64_t>number * g.crossing[b] + total) / CROSSING_UNIT
 
 
 cdef inline void unlink(Lattice *g, Search *s, int m) noexcept nogil:
@@ -406,7 +439,12 @@ cdef void take_out(Lattice *g, const Model *model, Search *s, int m) noexcept no
     """Unlink a word, and take what its arc adds from the score."""
     cdef int near = s.prev[m], far = s.next[m], a = s.arc[m]
     unlink(g, s, m)
-    s.score -= side_gain(g, model, s, a, near, far) + below_gain(g, model, s, m, a)
+    s.low[m] = s.high[m] = 0
+    s.score -= (
+        side_gain(g, model, s, a, near, far)
+        + below_gain(g, model, s, m, a)
+        + (crossing_gain(g, s, a) if model.order > 1 else 0.0)
+    )
 
 
 cdef void put_in(Lattice *g, Search *s, int m, int b, double score) noexcept nogil:
@@ -414,6 +452,7 @@ cdef void put_in(Lattice *g, Search *s, int m, int b, double score) noexcept nog
     cdef int near, far
     s.hash ^= mark(g, s.arc[m]) ^ mark(g, b)
     s.arc[m] = b
+    set_ends(g, s, m, b)
     find_place(s, g.head[b], m, &near, &far)
     link(g, s, m, near, far)
     s.score = score
@@ -423,7 +462,11 @@ cdef inline double gain(Lattice *g, const Model *model, Search *s, int m, int b)
     """What arc b adds for a word that is taken out."""
     cdef int near, far
     find_place(s, g.head[b], m, &near, &far)
-    return side_gain(g, model, s, b, near, far) + below_gain(g, model, s, m, b)
+    return (
+        side_gain(g, model, s, b, near, far)
+        + below_gain(g, model, s, m, b)
+        + (crossing_gain(g, s, b) if model.order > 1 else 0.0)
+    )
 
 
 cdef bint improve(Lattice *g, const Model *model, Search *s, int m) noexcept nogil:

@@ -8,6 +8,9 @@ cdef enum:
     NONE = -1            # no arc
     UNDER_ROOT = 1       # bits of Model.places
     ELSEWHERE = 2
+    # Scores of crossing arcs are whole numbers of units of 1 / CROSSING_UNIT, so that sums of them
+    # are exact, in any order, and quick.
+    CROSSING_UNIT = 4096
 
 
 cdef struct Buffer:
@@ -44,6 +47,7 @@ cdef struct Lattice:
     double *score            # [n_arcs], the loss of training included
     int32_t *rank            # [n_arcs], place among the arcs of the same head and side, near first
     int32_t *nearer          # [n_arcs], how many of these have a nearer modifier
+    int32_t *crossing        # [n_arcs], score for each arc that it crosses, in CROSSING_UNITs
     int64_t *pair_at         # [n_arcs], where its scores begin in `pairs`, grandparents then siblings
     float *pairs             # second-order scores, NaN where not known yet
     uint64_t *keys           # third-order scores by key, open addressing
@@ -69,12 +73,22 @@ cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
     double head_cost, double label_cost,
 ) noexcept nogil
+cdef int32_t crossing_score(
+    const Model *model, const Words *x, int h, int m, int label, uint32_t *ids
+) noexcept nogil
 cdef float pair_score(
     Lattice *g, const Model *model, int kind, int outer, int arc
 ) noexcept nogil
 cdef float triple_score(
     Lattice *g, const Model *model, int kind, int a, int s, int m
 ) noexcept nogil
+
+
+cdef inline bint crosses(int low, int high, int other_low, int other_high) noexcept nogil:
+    """Whether two arcs, each from low to high, cross."""
+    return ((low < other_low) & (other_low < high) & (high < other_high)) | (
+        (other_low < low) & (low < other_high) & (other_high < high)
+    )
 
 
 cdef inline double grandparent(Lattice *g, const Model *model, int above, int arc) noexcept nogil:

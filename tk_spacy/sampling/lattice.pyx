@@ -9,7 +9,7 @@ Source: the pruning is Martins et al. (ACL 2013)'s, the parts are Zhang et al. (
 Ours differs in that a label is part of the arc, so larger parts know their labels in the search.
 """
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, rint
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
@@ -33,7 +33,12 @@ from tk_spacy.features cimport (
     value_at,
 )
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, WIDTH
-from tk_spacy.sampling.templates cimport MOST_EXTRA, arc_templates, pruner_templates
+from tk_spacy.sampling.templates cimport (
+    MOST_EXTRA,
+    arc_templates,
+    crossing_templates,
+    pruner_templates,
+)
 
 cdef enum:
     BOUNDARY_LABEL = 1
@@ -183,7 +188,7 @@ cdef int build(
     n_most = (g.kept_first[n + 1] + n) * most + 1
     memory = <int32_t *>ensure(
         &g.arc_memory,
-        n_most * (sizeof(double) + sizeof(int64_t) + 5 * sizeof(int32_t))
+        n_most * (sizeof(double) + sizeof(int64_t) + 6 * sizeof(int32_t))
         + (n + 4) * sizeof(int32_t),
     )
     if memory == NULL:
@@ -195,7 +200,8 @@ cdef int build(
     g.label = g.mod + n_most
     g.rank = g.label + n_most
     g.nearer = g.rank + n_most
-    g.first = g.nearer + n_most
+    g.crossing = g.nearer + n_most
+    g.first = g.crossing + n_most
     a = 0
     g.first[0] = 0
     for m in range(1, n + 1):
@@ -232,6 +238,7 @@ cdef int build(
                 g.mod[a] = m
                 g.label[a] = chosen[j]
                 g.score[a] = <double>g.cells[0] + <double>g.cells[chosen[j]]
+                g.crossing[a] = crossing_score(model, &g.words, h, m, chosen[j], g.ids)
                 a += 1
     g.first[n + 1] = a
     g.n_arcs = a
@@ -346,6 +353,24 @@ cdef inline void rank_arc(
 
 
 # Larger parts
+
+
+cdef int32_t crossing_score(
+    const Model *model, const Words *x, int h, int m, int label, uint32_t *ids
+) noexcept nogil:
+    """What an arc scores for each arc that it crosses, in units."""
+    cdef int i
+    cdef double total = 0.0
+    cdef Sink sink
+    if model.order < 2:
+        return 0
+    memset(&sink, 0, sizeof(Sink))
+    sink.ids = ids
+    sink.mask = model.mask
+    crossing_templates(&sink, x, h, m, label)
+    for i in range(sink.count):
+        total += model.weights[ids[i]]
+    return <int32_t>rint(max(-1000.0, min(1000.0, total)) * CROSSING_UNIT)
 
 
 cdef float hashed_score(

@@ -34,7 +34,7 @@ from tk_spacy.passive_aggressive import add_candidate_scores
 from tk_spacy.properties import FIRST_ID, FIRST_MORPH, Schema
 from tk_spacy.sampling.decoder import Scorer, decode
 from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.sampling.tree_scores import part_scores
+from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 
@@ -195,7 +195,8 @@ class SamplingParser:
             for (rows, starts, members), total in zip(found, out, strict=True):
                 add_candidate_scores(scores[done : done + len(rows)], starts, members, total)
                 done += len(rows)
-        for total, ids in zip(out, labels, strict=True):
+        for i, (trees, ids, total) in enumerate(zip(lists, labels, out, strict=True)):
+            crossing_scores(self._scorer, corpus.fields[corpus.rows(i)], trees.heads, ids, total)
             total[(ids < FIRST_ID).any(axis=1)] = np.nan
         return out
 

@@ -1,4 +1,4 @@
-"""Templates that only the sampling parser has: of the pruner, and over whole tags.
+"""Templates that only the sampling parser has: of the pruner, and over further values of words.
 
 A whole tag is UPOS, XPOS and all FEATS as one value: the treebank's finest class of a word.
 """
@@ -27,6 +27,13 @@ from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, W
 
 cdef enum:
     ARC = 0              # part type
+    # Columns beyond the FEATS attributes, see words.EXTRA.
+    TAG = 0
+    PREFIX = 1
+    SUFFIX2 = 2
+    SUFFIX3 = 3
+    SHAPE = 4
+    CLASS = 5
     MAX_BETWEEN = 24     # distinct tags between head and modifier that are looked at
 
 
@@ -38,6 +45,10 @@ cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil
     cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
     cdef uint64_t hl = value_at(x, h, LEMMA), ml = value_at(x, m, LEMMA)
     cdef uint64_t hc = value_at(x, h, CPOS), mc = value_at(x, m, CPOS)
+    cdef uint64_t between, edges, trail
+    cdef int counts[5]
+    cdef int b, first, last, kind
+    counts[0] = counts[1] = counts[2] = counts[3] = counts[4] = 0
     part[G] = part[T] = part[S] = -1
     part[LABEL_H] = part[LABEL_T] = part[LABEL_S] = part[LABEL_M] = 0
     part[H] = h
@@ -61,6 +72,57 @@ cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil
     emit(sink, key4(215, hc, mc, value_at(x, m + 1, LEMMA), dir))
     emit(sink, key4(216, hc, mc, value_at(x, h - 1, LEMMA), dir))
     emit(sink, key4(217, hc, mc, value_at(x, h + 1, LEMMA), dir))
+    # Affixes and shapes, for words that training hardly knows.
+    emit(sink, key4(220, hp, value_at(x, m, x.morph_end + SUFFIX3), mp, dir))
+    emit(sink, key4(221, hp, value_at(x, h, x.morph_end + SUFFIX3), mp, dir))
+    emit(sink, key4(222, hp, value_at(x, m, x.morph_end + SUFFIX2), mp, where))
+    emit(sink, key4(223, hp, value_at(x, h, x.morph_end + SUFFIX2), mp, where))
+    emit(sink, key4(224, hp, value_at(x, m, x.morph_end + PREFIX), mp, dir))
+    emit(sink, key4(225, hp, value_at(x, h, x.morph_end + PREFIX), mp, dir))
+    emit(sink, key4(226, hp, value_at(x, m, x.morph_end + SHAPE), mp, where))
+    emit(
+        sink,
+        mix(
+            key4(
+                227, value_at(x, h, x.morph_end + SUFFIX3), hc,
+                value_at(x, m, x.morph_end + SUFFIX3), mc,
+            ),
+            dir,
+        ),
+    )
+    # How many words that part a sentence stand between, and where in the sentence the arc is.
+    first, last = (h, m) if h < m else (m, h)
+    for b in range(first + 1, last):
+        kind = x.fields[b * x.n_fields + x.morph_end + CLASS]
+        if counts[kind] < 3:
+            counts[kind] += 1
+    between = (counts[1] * 4 + counts[2]) * 4 + counts[3] + counts[4]
+    emit(sink, key4(230, hc, mc, 1000 + counts[1], where))
+    emit(sink, key4(231, hc, mc, 2000 + counts[2], where))
+    emit(sink, key4(232, hc, mc, 3000 + counts[3] + counts[4], where))
+    emit(sink, key4(233, hp, mp, between, dir))
+    edges = 8 * (m == 1) + 4 * (m == x.n) + 2 * (h == 1) + (h == x.n)
+    emit(sink, key4(234, hc, mc, edges, dir))
+    emit(sink, key4(235, mp, value_at(x, x.n, FORM), edges, where if h else 0))
+    # Every tag between neighbours that are near.
+    if last - first <= 4:
+        trail = 0
+        for b in range(first + 1, last):
+            trail = mix(trail, value_at(x, b, POS))
+        emit(sink, key4(236, hp, mp, trail, dir))
+
+
+cdef void crossing_templates(Sink *sink, const Words *x, int h, int m, int label) noexcept nogil:
+    """What an arc that crosses another one contributes, once for each that it crosses."""
+    cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS), name = label
+    put(sink, key2(250, 0, 0))
+    put(sink, key2(251, name, 0))
+    put(sink, key2(252, hp, mp))
+    put(sink, key3(253, name, hp, mp))
+    put(sink, key2(254, value_at(x, m, LEMMA), 0))
+    put(sink, key2(255, value_at(x, h, LEMMA), 0))
+    put(sink, key2(256, binned(m - h), 0))
+    put(sink, key2(257, h == 0, 0))
 
 
 cdef void pruner_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil:

@@ -14,3 +14,10 @@ def part_scores(
     *,
     n_threads: int | None = None,
 ) -> NDArray[np.float64]: ...
+def crossing_scores(
+    scorer: Scorer,
+    fields: NDArray[np.int32],
+    heads: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None: ...

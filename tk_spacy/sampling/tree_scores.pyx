@@ -1,7 +1,7 @@
 """Scores of the parts of any trees, also of arcs that the pruner would not keep."""
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -10,8 +10,8 @@ import numpy as np
 from tk_spacy.features cimport FIRST_MORPH, Sink, Words, most_features, part_features
 from tk_spacy.parts cimport H, LABEL_M, M
 from tk_spacy.sampling.decoder cimport Scorer
-from tk_spacy.sampling.lattice cimport Model
-from tk_spacy.sampling.templates cimport MOST_EXTRA, arc_templates
+from tk_spacy.sampling.lattice cimport CROSSING_UNIT, Model, crosses, crossing_score
+from tk_spacy.sampling.templates cimport MOST_CROSSING, MOST_EXTRA, arc_templates
 from tk_spacy.threads import effective_n_threads
 
 cdef enum:
@@ -48,6 +48,39 @@ def part_scores(
         )
     free(ids)
     return out
+
+
+def crossing_scores(
+    Scorer scorer, const int32_t[:, ::1] fields, const int32_t[:, ::1] heads,
+    const int32_t[:, ::1] labels, double[::1] out,
+):
+    """Adds to out[j] what the crossing arcs of candidate j score.
+
+    fields: int32[n + 2, F], of one sentence.  heads, labels: int32[k, n].  out: float64[k].
+    """
+    cdef int n = <int>heads.shape[1], j, m, other, number
+    cdef int64_t total
+    cdef Words x
+    cdef uint32_t ids[MOST_CROSSING]
+    x.fields = &fields[0, 0]
+    x.n_fields = fields.shape[1]
+    x.morph_end = scorer.model.morph_end
+    x.n = n
+    with nogil:
+        for j in range(heads.shape[0]):
+            total = 0
+            for m in range(1, n + 1):
+                number = 0
+                for other in range(1, n + 1):
+                    number += crosses(
+                        min(heads[j, other - 1], other), max(heads[j, other - 1], other),
+                        min(heads[j, m - 1], m), max(heads[j, m - 1], m),
+                    )
+                if number:
+                    total += <int64_t>number * crossing_score(
+                        &scorer.model, &x, heads[j, m - 1], m, labels[j, m - 1], ids
+                    )
+            out[j] += <double>total / CROSSING_UNIT
 
 
 cdef double part_score(

@@ -17,7 +17,13 @@ from tk_spacy.features cimport (
     part_features,
 )
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, WIDTH
-from tk_spacy.sampling.templates cimport MOST_EXTRA, arc_templates, pruner_templates
+from tk_spacy.sampling.lattice cimport crosses
+from tk_spacy.sampling.templates cimport (
+    MOST_EXTRA,
+    arc_templates,
+    crossing_templates,
+    pruner_templates,
+)
 
 cdef enum:
     BOUNDARY_LABEL = 1
@@ -93,6 +99,9 @@ cdef class Learner:
         for m in range(1, n + 1):
             self.reserve()
             self.differ(&x, &of_gold[m, 0], &of_other[m, 0])
+        if self.order > 1:
+            self.crossings(&x, &gold_heads[0], &gold_labels[0], 1.0)
+            self.crossings(&x, &heads[0], &labels[0], -1.0)
         return self.apply(loss)
 
     cdef int reserve(self) except -1:
@@ -157,6 +166,33 @@ cdef class Learner:
         for i in range(sink.count):
             self.delta[ids[i]] += sign
         self.n_touched += sink.count
+
+    cdef int crossings(
+        self, const Words *x, const int32_t *heads, const int32_t *labels, float sign
+    ) except -1:
+        """The features of crossing arcs, as often as each crosses another."""
+        cdef Sink sink
+        cdef uint32_t *ids
+        cdef int m, other, number, i
+        for m in range(1, x.n + 1):
+            number = 0
+            for other in range(1, x.n + 1):
+                number += crosses(
+                    min(heads[other], other), max(heads[other], other),
+                    min(heads[m], m), max(heads[m], m),
+                )
+            if number == 0:
+                continue
+            self.reserve()
+            ids = &self.touched[self.n_touched]
+            memset(&sink, 0, sizeof(Sink))
+            sink.ids = ids
+            sink.mask = self.mask
+            crossing_templates(&sink, x, heads[m], m, labels[m])
+            for i in range(sink.count):
+                self.delta[ids[i]] += sign * number
+            self.n_touched += sink.count
+        return 0
 
     cdef double apply(self, double loss):
         """The step along what was counted, which is set back to 0."""

@@ -14,12 +14,19 @@ from tk_spacy.treebank import Sentence
 
 Int32 = NDArray[np.int32]
 
+EXTRA = ("tag", "prefix", "suffix 2", "suffix 3", "shape", "class")
+"""Columns behind the schema's fields: see `_extra_row`."""
+N_EXTRA = len(EXTRA)
+
+CLASSES = {"PUNCT": 1, "VERB": 2, "AUX": 2, "CCONJ": 3, "SCONJ": 4}
+"""Words that part a sentence, by UPOS; templates count those between head and modifier."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
     """Sentences one after the other, n + 2 rows for one of n words: root, words, boundary.
 
-    fields: int32[rows, F + 1], the schema's fields, then the whole tag.  starts, lengths: int32[S],
+    fields: int32[rows, F + N_EXTRA], the schema's fields, then those of EXTRA.  starts, lengths: int32[S],
     each sentence's rows.  seeds: uint64[S], of its search.
     heads, labels: int32[rows], the gold trees, 0 beside the words; None where there are none.
     """
@@ -55,21 +62,25 @@ def encode(
     """
     lengths = np.array([len(sentence) + 2 for sentence in sentences], dtype=np.int32)
     starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-    n_fields = FIRST_MORPH + len(schema.morph) + 1
+    n_fields = FIRST_MORPH + len(schema.morph) + N_EXTRA
     fields = np.empty((int(lengths.sum()), n_fields), dtype=np.int32)
     seeds = np.empty(len(sentences), dtype=np.uint64)
     heads = np.zeros(len(fields), dtype=np.int32) if with_trees else None
     labels = np.zeros(len(fields), dtype=np.int32) if with_trees else None
-    tags: dict[tuple[str, str, str], int] = {}
+    known: dict[tuple[str, ...], list[int]] = {}
     for i, (sentence, start) in enumerate(zip(sentences, starts.tolist(), strict=True)):
         end = start + len(sentence) + 2
-        fields[start:end, :-1] = schema.encode(sentence).fields
-        fields[start, -1] = ROOT
-        fields[end - 1, -1] = BOUNDARY
+        fields[start:end, :-N_EXTRA] = schema.encode(sentence).fields
+        fields[start, -N_EXTRA:] = ROOT
+        fields[end - 1, -N_EXTRA:] = BOUNDARY
+        fields[[start, end - 1], -1] = 0
         xpos = sentence.xpos if schema.pos_column == "XPOS" else sentence.upos
-        fields[start + 1 : end - 1, -1] = [
-            _tag(tags, triple) for triple in zip(sentence.upos, xpos, sentence.feats, strict=True)
-        ]
+        columns = zip(sentence.forms, sentence.upos, xpos, sentence.feats, strict=True)
+        for row, word in enumerate(columns, start=start + 1):
+            extra = known.get(word)
+            if extra is None:
+                extra = known[word] = _extra_row(*word)
+            fields[row, -N_EXTRA:] = extra
         seeds[i] = zlib.crc32(fields[start:end].tobytes()) + (seed << 32)
         if heads is not None and labels is not None:
             heads[start + 1 : end - 1] = sentence.heads
@@ -77,10 +88,31 @@ def encode(
     return Corpus(fields, starts, lengths, seeds, heads, labels)
 
 
-def _tag(known: dict[tuple[str, str, str], int], triple: tuple[str, str, str]) -> int:
-    """The number of a whole tag: hashed, so that no table needs to be kept."""
-    number = known.get(triple)
-    if number is None:
-        value = zlib.crc32("\t".join(triple).encode())
-        number = known[triple] = FIRST_ID + value % (2**31 - FIRST_ID)
-    return number
+def _extra_row(form: str, upos: str, xpos: str, feats: str) -> list[int]:
+    """The whole tag (UPOS, XPOS and all FEATS as one value), affixes, shape and class of a word.
+
+    Values but the class are hashed, so that no tables need to be kept.
+    """
+    lower = form.lower()
+    return [
+        _hashed("\t".join((upos, xpos, feats))),
+        _hashed(lower[:3]),
+        _hashed(lower[-2:]),
+        _hashed(lower[-3:]),
+        _hashed(_shape(form)),
+        CLASSES.get(upos, 0),
+    ]
+
+
+def _hashed(value: str) -> int:
+    return FIRST_ID + zlib.crc32(value.encode()) % (2**31 - FIRST_ID)
+
+
+def _shape(form: str) -> str:
+    """The kinds of a form's characters, runs of one kind shortened to two."""
+    shape = ""
+    for c in form:
+        kind = "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
+        if not shape.endswith(kind * 2):
+            shape += kind
+    return shape
