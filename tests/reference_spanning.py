@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -23,15 +24,18 @@ def total(scores, heads):
     return float(sum(scores[head, word] for word, head in enumerate(heads, start=1)))
 
 
-def all_trees(scores, *, single_root):
-    """Every tree without a missing arc, as (total, heads), the best first."""
+@cache
+def tree_shapes(n, *, single_root):
+    """int[t, n]: every tree of n words."""
+    candidates = product(range(n + 1), repeat=n)
+    return np.array([heads for heads in candidates if is_tree(heads, single_root=single_root)])
+
+
+def all_totals(scores, *, single_root):
+    """The totals of all trees without a missing arc, the largest first."""
     n = len(scores) - 1
-    choices = [
-        [head for head in range(n + 1) if head != word and scores[head, word] > -np.inf]
-        for word in range(1, n + 1)
-    ]
-    trees = [heads for heads in product(*choices) if is_tree(heads, single_root=single_root)]
-    return sorted(((total(scores, heads), heads) for heads in trees), reverse=True)
+    totals = scores[tree_shapes(n, single_root=single_root), np.arange(1, n + 1)].sum(axis=1)
+    return np.sort(totals[totals > -np.inf])[::-1]
 
 
 def chu_liu_edmonds(arcs, nodes):

@@ -8,12 +8,12 @@ cdef struct SpanningScratch:
     size_t size
     # Of the 2n - 1 supernodes: 1 to n are the words, the others contracted cycles.
     double *table              # [2n, n+1], adjusted score of the best arc from a node into each
-    int32_t *targets           # [n, n+1], the word where that arc ends, for the contracted cycles
     double *best               # [2n], adjusted score of the chosen arc, and that arc:
     int32_t *tails             # [2n]
-    int32_t *entries           # [2n], the word where it ends
+    int32_t *entries           # [2n], the word where it ends, 0 where that is not yet known
     int32_t *parents           # [2n], the contracted cycle that holds it
     int32_t *rings             # [2n], the next one in that cycle
+    int32_t *members           # [2n], one member of a contracted cycle
     int32_t *states            # [2n]
     int32_t *path              # [2n]
     int32_t *component         # [n+1], the outermost supernode that holds a node
@@ -50,10 +50,7 @@ cdef void transpose(const double *scores, int n, double *columns) noexcept nogil
 cdef int contract(SpanningScratch *scratch, int n, bint single_root) noexcept nogil
 
 # The tree of the chosen arcs.  heads: int32[n+1] out.
-cdef void expand(SpanningScratch *scratch, int top, int32_t *heads) noexcept nogil
+cdef void expand(SpanningScratch *scratch, int n, int top, int32_t *heads) noexcept nogil
 
 # The word where the best arc from a tail into a supernode ends.
-cdef inline int arc_target(
-    const SpanningScratch *scratch, int n, int node, int tail
-) noexcept nogil:
-    return node if node <= n else scratch.targets[<Py_ssize_t>(node - n - 1) * (n + 1) + tail]
+cdef int arc_target(const SpanningScratch *scratch, int n, int node, int tail) noexcept nogil

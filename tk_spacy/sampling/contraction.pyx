@@ -8,7 +8,7 @@ A single root needs no penalty here.  The penalty would order trees by their num
 first and by score second; arcs of a cycle never leave the root, so in every comparison that the
 method makes it would only say: an arc of the root is taken where there is no other.
 
-Equal scores: the lowest head wins, then what was contracted first.
+Equal scores: the lowest head wins; between words of a contracted cycle, the first in its ring.
 """
 
 from libc.math cimport INFINITY
@@ -36,7 +36,7 @@ cdef bint reserve(SpanningScratch *scratch, int n, int k) noexcept nogil:
     cdef size_t sets = k, square = width * width if k else 0
     cdef size_t size = (
         sizeof(double) * (nodes * width + nodes + square + sets)
-        + sizeof(int32_t) * (width * width + 6 * nodes + 7 * width + sets * width + 4 * sets)
+        + sizeof(int32_t) * (7 * nodes + 7 * width + sets * width + 4 * sets)
         + sets * width
     )
     cdef char *free_space
@@ -51,11 +51,11 @@ cdef bint reserve(SpanningScratch *scratch, int n, int k) noexcept nogil:
     scratch.best = <double*>take(&free_space, sizeof(double) * nodes)
     scratch.columns = <double*>take(&free_space, sizeof(double) * square)
     scratch.proposal_totals = <double*>take(&free_space, sizeof(double) * sets)
-    scratch.targets = <int32_t*>take(&free_space, sizeof(int32_t) * width * width)
     scratch.tails = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
     scratch.entries = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
     scratch.parents = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
     scratch.rings = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
+    scratch.members = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
     scratch.states = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
     scratch.path = <int32_t*>take(&free_space, sizeof(int32_t) * nodes)
     scratch.component = <int32_t*>take(&free_space, sizeof(int32_t) * width)
@@ -119,7 +119,7 @@ cdef int contract(SpanningScratch *scratch, int n, bint single_root) noexcept no
                 return -1
             scratch.tails[node] = tail
             scratch.best[node] = scratch.table[node * width + tail]
-            scratch.entries[node] = arc_target(scratch, n, node, tail)
+            scratch.entries[node] = node if node <= n else 0
             node = scratch.component[tail]
         for i in range(length):
             scratch.states[scratch.path[i]] = DONE
@@ -127,16 +127,29 @@ cdef int contract(SpanningScratch *scratch, int n, bint single_root) noexcept no
 
 
 cdef inline int best_tail(const double *row, int n, bint single_root) noexcept nogil:
-    cdef int tail = -1
-    cdef int node
-    cdef double best = -INFINITY
-    for node in range(1 if single_root else 0, n + 1):
-        if row[node] > best:
-            best = row[node]
-            tail = node
-    if tail < 0 and single_root and row[0] > -INFINITY:
-        tail = 0
-    return tail
+    # The maximum first, as four independent ones: a branch for each new maximum costs far more.
+    cdef int start = 1 if single_root else 0
+    cdef int node = start
+    cdef double a = -INFINITY, b = -INFINITY, c = -INFINITY, d = -INFINITY
+    while node + 3 <= n:
+        a = larger(row[node], a)
+        b = larger(row[node + 1], b)
+        c = larger(row[node + 2], c)
+        d = larger(row[node + 3], d)
+        node += 4
+    while node <= n:
+        a = larger(row[node], a)
+        node += 1
+    a = larger(larger(a, b), larger(c, d))
+    if a > -INFINITY:
+        for node in range(start, n + 1):
+            if row[node] == a:
+                return node
+    return 0 if single_root and row[0] > -INFINITY else -1
+
+
+cdef inline double larger(double a, double b) noexcept nogil:
+    return a if a > b else b
 
 
 cdef int merge_cycle(
@@ -146,16 +159,14 @@ cdef int merge_cycle(
     # replaces the chosen arc into the same member.  Returns the path's length before the cycle.
     cdef Py_ssize_t width = n + 1
     cdef double *row = scratch.table + top * width
-    cdef int32_t *targets = scratch.targets + (top - n - 1) * width
     cdef const double *arcs
-    cdef const int32_t *ends
+    cdef double chosen
     cdef int member = -1
     cdef int last = scratch.path[length - 1]
     cdef int node
-    cdef double chosen, score
-    for node in range(width):
+    scratch.members[top] = last
+    for node in range(n + 1):
         row[node] = -INFINITY
-        targets[node] = 0
     while member != first:
         length -= 1
         member = scratch.path[length]
@@ -163,27 +174,36 @@ cdef int merge_cycle(
         scratch.rings[member] = last if member == first else scratch.path[length - 1]
         chosen = scratch.best[member]
         arcs = scratch.table + member * width
-        if member <= n:
-            for node in range(width):
-                score = arcs[node] - chosen
-                if score > row[node]:
-                    row[node] = score
-                    targets[node] = member
-        else:
-            ends = scratch.targets + (member - n - 1) * width
-            for node in range(width):
-                score = arcs[node] - chosen
-                if score > row[node]:
-                    row[node] = score
-                    targets[node] = ends[node]
-    for node in range(1, width):
+        for node in range(n + 1):
+            row[node] = larger(arcs[node] - chosen, row[node])
+    for node in range(1, n + 1):
         if scratch.parents[scratch.component[node]] == top:
             scratch.component[node] = top
             row[node] = -INFINITY
     return length
 
 
-cdef void expand(SpanningScratch *scratch, int top, int32_t *heads) noexcept nogil:
+cdef int arc_target(const SpanningScratch *scratch, int n, int node, int tail) noexcept nogil:
+    # Looked for again instead of noted in merge_cycle, which is then a plain maximum.
+    cdef const double *column = scratch.table + tail
+    cdef Py_ssize_t width = n + 1
+    cdef int member, last
+    cdef double score, best
+    while node > n:
+        last = scratch.members[node]
+        node = last
+        best = column[node * width] - scratch.best[node]
+        member = scratch.rings[last]
+        while member != last:
+            score = column[member * width] - scratch.best[member]
+            if score > best:
+                best = score
+                node = member
+            member = scratch.rings[member]
+    return node
+
+
+cdef void expand(SpanningScratch *scratch, int n, int top, int32_t *heads) noexcept nogil:
     # From outside in: an arc undoes the chosen ones of all that it enters.
     cdef int node, inner, word
     for node in range(top + 1):
@@ -193,6 +213,9 @@ cdef void expand(SpanningScratch *scratch, int top, int32_t *heads) noexcept nog
         if scratch.states[node] == DONE:
             continue
         word = scratch.entries[node]
+        if not word:
+            word = arc_target(scratch, n, node, scratch.tails[node])
+            scratch.entries[node] = word
         heads[word] = scratch.tails[node]
         scratch.tops[word] = node
         inner = word

@@ -9,7 +9,8 @@
 
 from libc.stdint cimport int32_t
 
-from tk_spacy.sampling.contraction cimport SpanningScratch, free_spanning, init_spanning  # no-cython-lint
+# All three can be cimported from here.
+from tk_spacy.sampling.contraction cimport SpanningScratch, free_spanning, init_spanning
 
 # The best tree.  heads: int32[n+1] out; heads[0] is -1.  single_root: with one child of the root.
 # Returns 0, 1 where there is no such tree, -1 where there is no memory (heads are undefined then).

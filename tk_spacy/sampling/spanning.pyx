@@ -86,7 +86,7 @@ def k_best_spanning_trees(scores, k, *, single_root=True):
         raise MemoryError(f"{k} spanning trees of {n} words")
     if not found:
         raise ValueError(no_tree(scores, single_root))
-    return heads[:found, 1:], totals[:found]
+    return heads[:found, 1:].copy(), totals[:found].copy()
 
 
 def check_scores(scores):
@@ -122,7 +122,7 @@ cdef int max_tree(
     top = contract(scratch, n, single_root)
     if top < 0:
         return 1
-    expand(scratch, top, heads)
+    expand(scratch, n, top, heads)
     return 1 if single_root and not has_single_root(heads, n) else 0
 
 
@@ -236,7 +236,7 @@ cdef int best_of_set(
     top = contract(scratch, n, single_root)
     if top < 0:
         return -1
-    expand(scratch, top, heads)
+    expand(scratch, n, top, heads)
     return -1 if single_root and not has_single_root(heads, n) else top
 
 
@@ -302,7 +302,7 @@ cdef int swap_arc(
         node = scratch.tops[lost]
         scratch.tails[node] = new_tail
         scratch.entries[node] = new_entry
-        expand(scratch, top, heads)
+        expand(scratch, n, top, heads)
     return lost
 
 
