@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import tk_spacy
 from tk_spacy.cli.app import app
 
-COMMANDS = ("train", "rerank", "kbest", "evaluate", "info", "demo")
+COMMANDS = ("train", "rerank", "kbest", "train-parser", "parse", "evaluate", "info", "demo")
 
 
 def invoke(*arguments: object):
@@ -84,6 +84,8 @@ def test_cli_unknown_command_is_a_usage_error() -> None:
         ("train", "missing.conllu", "--dev", "dev.conllu", "-o", "model"),
         ("rerank", "missing", "in.conllu", "-o", "out.conllu"),
         ("kbest", "missing", "in.conllu", "-o", "out.conllu"),
+        ("train-parser", "missing.conllu", "--dev", "dev.conllu", "-o", "parser"),
+        ("parse", "missing", "in.conllu", "-o", "out.conllu"),
         ("evaluate", "missing.conllu", "other.conllu"),
         ("info", "missing"),
     ],
@@ -142,7 +144,7 @@ def test_cli_interrupted_training_says_how_to_resume(
     files = treebank()
     process = start(
         "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--folds", 2,
-        "--processes", 2, "--max-steps", 10_000, "--threads", 1,
+        "--views", "spacy", "--processes", 2, "--max-steps", 10_000, "--threads", 1,
     )  # fmt: skip
     work = tmp_path / "model.work"
     wait_for_busy_children(process.pid, 3)

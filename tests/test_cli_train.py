@@ -156,7 +156,7 @@ def test_cli_train_bad_config(tmp_path: Path) -> None:
     (tmp_path / "bad.cfg").write_text("[nlp\n")
     bad = ("train", treebank()["train"], "--dev", treebank()["dev"], "-o", tmp_path / "model")
     for config in (tmp_path / "bad.cfg", tmp_path / "missing.cfg", tmp_path):
-        result = invoke(*bad, "--config", config)
+        result = invoke(*bad, "--views", "spacy", "--config", config)
         assert_refused(result, tmp_path, str(config))
 
 
@@ -172,13 +172,17 @@ def test_cli_train_the_whole_path(tmp_path: Path) -> None:
     files = treebank()
     result = invoke(
         "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--folds", 2,
-        "--k", 5, "--config", tiny_config(tmp_path / "tiny.cfg"), "--max-steps", 10,
-        "--no-backward", *QUICK,
+        "--k", 5, "--views", "spacy", "--config", tiny_config(tmp_path / "tiny.cfg"),
+        "--max-steps", 10, "--no-backward", *QUICK,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     shown = invoke("info", tmp_path / "model", "--json")
     about = json.loads(shown.stdout)["about"]
-    assert about["upstream"] == {
-        "trained": True, "config": "tiny.cfg", "max_steps": 10, "folds": 2,
+    assert about["upstream"] == {"trained": True, "pipeline": None, "folds": 2}
+    assert about["views"] == {
+        "spacy": {
+            "config": "tiny.cfg", "max_steps": 10, "backward": False, "search": "discrepancy",
+        },
     }  # fmt: skip
+    assert about["sources"] == ["spacy"]
     assert about["backward"] is False

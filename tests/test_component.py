@@ -122,7 +122,8 @@ def test_component_uses_a_backward_twin_unless_the_model_learnt_without(tmp_path
         (False, replace(trained_model(), about={"backward": False})),
     ):
         found.reranker = model
-        source = SpacySource(nlp, backward=backward)
+        # The model is one of the time when both scores had one name.
+        source = SpacySource(nlp, backward=backward, name="spacy")
         for sentence, trees_ in zip(sentences, source.candidates(sentences, k=K), strict=True):
             best = model.choose(sentence, trees_, n_threads=1)
             doc = nlp(doc_from_sentence(nlp.vocab, sentence))
@@ -244,6 +245,8 @@ def test_component_warns_once_of_missing_tags(nlp):
         ({"n_threads": 0}, "tk_reranker: n_threads is 0; it must be 1 or more"),
         ({"search": "wide"}, "tk_reranker: search is 'wide'; choose discrepancy or beam or both"),
         ({"source": ""}, "tk_reranker: source is ''; it must name the pipeline's parser"),
+        ({"source": []}, "tk_reranker: source is ''; it must name the pipeline's parser"),
+        ({"source": ["a", "b", "a"]}, "source is 'a'; it must name the .*several different"),
         ({"source": "tk_reranker"}, "must name the pipeline's parser"),
     ],
 )

@@ -118,7 +118,7 @@ def test_training_from_a_candidate_file_that_does_not_fit(kbest, tmp_path):
         found.initialize(lambda: more, nlp=nlp, candidates=kbest)
     other = tmp_path / "other.conllu"
     other.write_text(kbest.read_text(encoding="utf-8").replace("spacy:", "sampling:"), "utf-8")
-    with pytest.raises(CandidateError, match=r"other.conllu:\d+: candidates scored by sampling"):
+    with pytest.raises(CandidateError, match=r"other.conllu:\d+: candidates scored by sampling, "):
         found.initialize(lambda: more, nlp=nlp, candidates=other)
 
 

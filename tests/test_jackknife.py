@@ -12,23 +12,24 @@ from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.synthetic import generate
 from tk_spacy.treebank import Sentence
-from tk_spacy.upstream import jackknife as module
-from tk_spacy.upstream.jackknife import (
+from tk_spacy.upstream.train_parser import train_upstream
+from tk_spacy.views import jackknife as module
+from tk_spacy.views import spacy_view
+from tk_spacy.views.jackknife import (
     FoldProgress,
     JackknifeError,
-    UpstreamSettings,
     fold_of_sentences,
     jackknife,
 )
-from tk_spacy.upstream.train_parser import train_upstream
+from tk_spacy.views.spacy_view import SpacyView
 
 SENTENCES = list(generate(16, seed=4))
 
 
 @pytest.fixture
-def settings(tmp_path):
+def view(tmp_path):
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
-    return UpstreamSettings(config=str(config))
+    return SpacyView.from_config(config)
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +41,15 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def untrained_folds(monkeypatch, trained):
-    monkeypatch.setattr(module, "train_upstream", lambda *_, **__: trained)
+    monkeypatch.setattr(spacy_view, "train_upstream", lambda *_, **__: trained)
 
 
-def run(workdir, settings, sentences=SENTENCES, **changes):
+def run(workdir, views, sentences=SENTENCES, **changes):
     """A two-fold jackknife in this process: its lists, and the stages of each fold."""
     seen: list[FoldProgress] = []
     options = {"folds": 2, "k": 4, "processes": 1, "progress": seen.append, **changes}
-    lists = jackknife(sentences, workdir=workdir, settings=settings, **options)
+    views = views if isinstance(views, list) else [views]
+    lists = jackknife(sentences, views, workdir=workdir, **options)
     stages = {
         fold: list(dict.fromkeys(step.stage for step in seen if step.fold == fold))
         for fold in sorted({step.fold for step in seen})
@@ -85,17 +87,17 @@ def test_folds_need_enough_sentences():
         fold_of_sentences(3, folds=1)
 
 
-def test_jackknife_gives_a_list_for_each_sentence_in_order(tmp_path, settings):
+def test_jackknife_gives_a_list_for_each_sentence_in_order(tmp_path, view):
     inventory = LabelInventory()
-    lists, stages = run(tmp_path / "work", settings, inventory=inventory, fold_seed=7)
+    lists, stages = run(tmp_path / "work", view, inventory=inventory, fold_seed=7)
     assert [trees.n_words for trees in lists] == [len(sentence) for sentence in SENTENCES]
     assert all(trees.inventory is inventory and 1 <= len(trees) <= 4 for trees in lists)
     assert stages == {0: FRESH, 1: FRESH}
 
 
-def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, settings, monkeypatch):
+def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, view, monkeypatch):
     trained, parsed = [], []
-    train, candidates = module.train_upstream, module.SpacySource.candidates
+    train, candidates = spacy_view.train_upstream, spacy_view.SpacySource.candidates
 
     def watch_training(sentences, **options):
         trained.append({sentence.sent_id for sentence in sentences})
@@ -105,9 +107,9 @@ def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, settings
         parsed.append({sentence.sent_id for sentence in sentences})
         return candidates(self, sentences, k=k)
 
-    monkeypatch.setattr(module, "train_upstream", watch_training)
-    monkeypatch.setattr(module.SpacySource, "candidates", watch_parsing)
-    run(tmp_path / "work", settings)
+    monkeypatch.setattr(spacy_view, "train_upstream", watch_training)
+    monkeypatch.setattr(spacy_view.SpacySource, "candidates", watch_parsing)
+    run(tmp_path / "work", view)
     everything = {sentence.sent_id for sentence in SENTENCES}
     for seen, unseen in zip(trained, parsed, strict=True):
         assert not seen & unseen
@@ -115,43 +117,43 @@ def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, settings
     assert parsed[0] | parsed[1] == everything
 
 
-def test_jackknife_does_not_depend_on_the_number_of_processes(tmp_path, settings):
-    alone, _ = run(tmp_path / "one", settings)
+def test_jackknife_does_not_depend_on_the_number_of_processes(tmp_path, view):
+    alone, _ = run(tmp_path / "one", view)
     before = dict(os.environ)
-    together, stages = run(tmp_path / "two", settings, processes=2)
+    together, stages = run(tmp_path / "two", view, processes=2)
     assert_same_lists(alone, together)
     assert stages == {0: FRESH, 1: FRESH}
     assert dict(os.environ) == before
 
 
-def test_jackknife_resumes_finished_folds(tmp_path, settings):
-    first, _ = run(tmp_path / "work", settings)
-    second, stages = run(tmp_path / "work", settings)
+def test_jackknife_resumes_finished_folds(tmp_path, view):
+    first, _ = run(tmp_path / "work", view)
+    second, stages = run(tmp_path / "work", view)
     assert stages == {0: ["resumed"], 1: ["resumed"]}
     assert_same_lists(first, second)
     (tmp_path / "work" / "fold-02.json").unlink()  # as after a crash within the second fold
-    third, stages = run(tmp_path / "work", settings)
-    assert stages == {0: ["resumed"], 1: FRESH}
-    assert_same_lists(first, third)
-    assert sorted(p.name for p in (tmp_path / "work").iterdir()) == [
-        "fold-01.conllu",
-        "fold-01.json",
-        "fold-02.conllu",
-        "fold-02.json",
+    notes = []
+    third, stages = run(tmp_path / "work", view, note=notes.append)
+    assert stages == {0: ["resumed"], 1: UNTRAINED}
+    assert notes == [
+        f"taken over from {tmp_path / 'work'}: lists of fold 1; spacy parser of fold 2"
     ]
+    assert_same_lists(first, third)
+    folds = ("fold-01", "fold-02")
+    assert sorted(p.name for p in (tmp_path / "work").iterdir()) == sorted(
+        [*folds, *(f"{name}.{suffix}" for name in folds for suffix in ("conllu", "json"))]
+    )
 
 
 @pytest.mark.usefixtures("untrained_folds")
-@pytest.mark.parametrize("what", ["seed", "k", "runs", "tree", "config", "backward"])
-def test_jackknife_does_a_changed_fold_again(tmp_path, settings, what):
-    run(tmp_path / "work", settings)
+@pytest.mark.parametrize("what", ["seed", "k", "runs", "tree", "config"])
+def test_jackknife_does_a_changed_fold_again(tmp_path, view, what):
+    run(tmp_path / "work", view)
     sentences, changes = SENTENCES, {}
     if what == "seed":
-        settings = dataclasses.replace(settings, seed=5)
+        view = SpacyView.from_config(tmp_path / "tiny.cfg", seed=5)
     elif what == "runs":
-        settings = dataclasses.replace(settings, runs=2)
-    elif what == "backward":
-        settings = dataclasses.replace(settings, backward=True)
+        view = dataclasses.replace(view, runs=2)
     elif what == "k":
         changes = {"k": 3}
     elif what == "tree":
@@ -159,32 +161,32 @@ def test_jackknife_does_a_changed_fold_again(tmp_path, settings, what):
         chain = SENTENCES[0].with_tree(range(n), SENTENCES[0].deprels)
         sentences = [chain, *SENTENCES[1:]]
     else:
-        tiny_config(tmp_path / "tiny.cfg", training__max_steps=2)
-    _, stages = run(tmp_path / "work", settings, sentences, **changes)
+        view = SpacyView.from_config(tiny_config(tmp_path / "other.cfg", training__max_steps=2))
+    assert dataclasses.replace(view, backward=True).training_key() != view.training_key()
+    _, stages = run(tmp_path / "work", view, sentences, **changes)
     assert stages == {0: UNTRAINED, 1: UNTRAINED}
 
 
 @pytest.mark.usefixtures("untrained_folds")
-def test_jackknife_does_a_fold_with_a_broken_record_again(tmp_path, settings):
-    run(tmp_path / "work", settings)
+def test_jackknife_does_a_fold_with_a_broken_record_again(tmp_path, view):
+    run(tmp_path / "work", view)
     (tmp_path / "work" / "fold-01.json").write_text("{")
     (tmp_path / "work" / "fold-02.json").write_text(json.dumps({"fingerprint": "another"}))
-    _, stages = run(tmp_path / "work", settings)
+    _, stages = run(tmp_path / "work", view)
     assert stages == {0: UNTRAINED, 1: UNTRAINED}
 
 
-def test_jackknife_a_users_mistake_in_a_process_is_one_clear_error(tmp_path, settings):
+def test_jackknife_a_users_mistake_in_a_process_is_one_clear_error(tmp_path, view):
     bad = Sentence.from_columns(
         forms=["a"], upos=["Nn"], heads=[0], deprels=["root"], sent_id="bad-tag"
     )
     with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
-        run(tmp_path / "work", settings, [*SENTENCES, bad], processes=2)
+        run(tmp_path / "work", view, [*SENTENCES, bad], processes=2)
 
 
-def test_jackknife_names_a_component_before_it_trains(tmp_path, settings):
-    settings = dataclasses.replace(settings, component="biaffine")
+def test_jackknife_names_a_component_before_it_trains(tmp_path):
     with pytest.raises(UserError, match=r"tiny.cfg: no component 'biaffine'"):
-        run(tmp_path / "work", settings)
+        SpacyView.from_config(tiny_config(tmp_path / "tiny.cfg"), component="biaffine")
 
 
 def crash(job, report) -> None:
@@ -200,11 +202,11 @@ def die(job, report) -> None:
     [(crash, r"fold [12] of the jackknife failed: RuntimeError: boom"), (die, "was killed")],
 )
 def test_jackknife_a_failing_process_is_one_clear_error(
-    tmp_path, settings, monkeypatch, worker, reason
+    tmp_path, view, monkeypatch, worker, reason
 ):
     monkeypatch.setattr(module, "_run_fold_in_worker", _Worker(worker))
     with pytest.raises(JackknifeError, match=reason):
-        run(tmp_path / "work", settings, processes=2)
+        run(tmp_path / "work", view, processes=2)
 
 
 class _Worker:

@@ -107,7 +107,8 @@ def test_pipeline_from_ready_lists_makes_a_reranker_without_parser() -> None:
     assert model.component is None
     about = model.reranker.about
     assert about["treebank"]["train"]["sentences"] == 90
-    assert about["upstream"] == {"trained": False, "pipeline": None}
+    assert about["upstream"] == {"trained": False, "pipeline": None, "folds": None}
+    assert (about["views"], about["sources"]) == ({}, ["spacy"])
     assert about["candidates"]["files"]["dev"] == "dev.kbest.conllu"
     assert not path.with_name(f"{path.name}.work").exists()
 
@@ -233,7 +234,14 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"threads": 0}, "threads is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**32}, "it must be from 0 to 4294967295"),
-        ({"upstream": "some_model", "max_steps": 5}, "none is trained"),
+        ({"views": ("spacy",), "upstream": "some_model", "max_steps": 5}, "none is trained"),
+        ({"views": ("turbo",)}, "unknown view 'turbo'; choose from sampling, spacy"),
+        ({"views": ()}, "views are none"),
+        ({"upstream": "some_model"}, "an upstream pipeline concerns the spacy view only"),
+        ({"config": Path("some.cfg")}, "a config concerns the spacy view only"),
+        ({"max_steps": 5}, "max_steps concerns the spacy view only, but the views are sampling"),
+        ({"backward": False}, "no backward twin concerns the spacy view only"),
+        ({"views": ("spacy",), "sampling": {"order": 2}}, "order concerns the sampling view only"),
         ({"test": None}, "no test treebank"),
     ],
 )
@@ -381,8 +389,7 @@ def test_pipeline_resumes_from_its_work_directory(
             train_pipeline(wanted)
     assert not (tmp_path / "model").exists()
     with monkeypatch.context() as patch:  # nothing is trained a second time
-        patch.setattr("tk_spacy.upstream.whole.train_upstream", stop)
-        patch.setattr("tk_spacy.upstream.jackknife.train_upstream", stop)
+        patch.setattr("tk_spacy.views.spacy_view.train_upstream", stop)
         train_pipeline(wanted)
     assert spacy.load(tmp_path / "model").pipe_names == ["parser", "tk_reranker"]
     # A named work directory stays, with lists that another training can take.

@@ -96,7 +96,9 @@ def test_readme_tests_pass(checkout: Path) -> None:
 
 def test_readme_names_every_command_and_config() -> None:
     text = README.read_text("utf-8")
-    commands = {path.stem for path in (ROOT / "tk_spacy" / "cli").glob("[a-z]*.py")}
+    commands = {
+        path.stem.replace("_", "-") for path in (ROOT / "tk_spacy" / "cli").glob("[a-z]*.py")
+    }
     for name in commands - {"app", "bars", "shell"}:
         assert f"| `{name}` |" in text
     for path in (ROOT / "configs").glob("*.cfg"):

@@ -132,7 +132,7 @@ def test_spacy_source_names_what_the_pipeline_has(nlp):
 def test_spacy_source_scores_trees_of_any_origin(nlp, sentences):
     source = SpacySource(nlp)
     for sentence, trees in zip(sentences[:20], source.candidates(sentences[:20], k=6), strict=True):
-        scores = source.scores(sentence, trees)
+        (scores,) = source.score([sentence], [trees])
         # A listed tree has at least the score of the oracle's derivation.
         assert np.all(scores <= trees.scores[:, 0] + 1e-6)
         assert np.all(np.isfinite(scores))
@@ -141,7 +141,8 @@ def test_spacy_source_scores_trees_of_any_origin(nlp, sentences):
         inventory=LabelInventory(),
         sources=("file",),
     )
-    assert source.scores(nonprojective_tree(), unknown).tolist() == [-np.inf]
+    (scores,) = source.score([nonprojective_tree()], [unknown])
+    assert np.isnan(scores).all()
 
 
 # The right-to-left twin
@@ -181,6 +182,7 @@ def test_backward_twin_is_kept_with_the_pipeline_and_does_not_run_in_it(twin_nlp
 
 def test_backward_twin_adds_its_score_and_its_trees(twin_nlp, sentences):
     both = SpacySource(twin_nlp)
+    assert (both.name, SpacySource(twin_nlp, backward=False).name) == ("spacy+backward", "spacy")
     lists = list(both.candidates(sentences, k=10))
     assert_usable(lists, 10)
     assert base_trees(lists) == own_trees(twin_nlp, sentences)
@@ -199,8 +201,9 @@ def test_backward_twin_adds_its_score_and_its_trees(twin_nlp, sentences):
             inventory=both.inventory,
             sources=("spacy",),
         )
-        total = forward.scores(sentence, trees) + twin.scores(mirrored_sentence(sentence), turned)
-        np.testing.assert_allclose(both.scores(sentence, trees), total, atol=1e-3)
+        (total,) = forward.score([sentence], [trees])
+        total += twin.score([mirrored_sentence(sentence)], [turned])[0]
+        np.testing.assert_allclose(both.score([sentence], [trees])[0], total, atol=1e-3)
         assert np.all(trees.scores[:, 0] >= total - 1e-3)
         better += int((trees.heads[0] == sentence.heads).sum())
         better -= int((alone.heads[0] == sentence.heads).sum())

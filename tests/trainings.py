@@ -112,7 +112,7 @@ def parser_training() -> tuple[Path, TrainReport]:
 def parser_options(output: Path, **changes: Any) -> TrainOptions:
     """Options for a training that trains its parsers."""
     none = {"candidates": None, "dev_candidates": None, "test_candidates": None}
-    quick = {"folds": 2, "processes": 1, "k": 6, "max_steps": 15}
+    quick = {"views": ("spacy",), "folds": 2, "processes": 1, "k": 6, "max_steps": 15}
     return options(output, **{**none, **quick, **changes})
 
 

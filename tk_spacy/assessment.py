@@ -26,6 +26,7 @@ from tk_spacy.report import (
     ORACLE,
     SYSTEMS,
     PartReport,
+    further_parser,
 )
 from tk_spacy.reranker import Reranker
 from tk_spacy.treebank import Sentence
@@ -46,7 +47,7 @@ def assess(
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PartReport:
-    """Scores of the base parser, the first of the list, both rerankers, final system and oracle.
+    """Scores of the parsers, the first of the list, both rerankers, final system and oracle.
 
     gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
     one whose combination makes the final system; it may have no kernel, and then is the base
@@ -54,12 +55,16 @@ def assess(
     """
     if len(gold) != len(lists):
         raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
-    chosen: dict[str, list[int]] = {name: [] for name in (*SYSTEMS, _LABELLED_ORACLE)}
+    further = {name: further_parser(name) for name in lists[0].bases}
+    systems = (BASE_PARSER, *further.values(), *SYSTEMS[1:])
+    chosen: dict[str, list[int]] = {name: [] for name in (*systems, _LABELLED_ORACLE)}
     own = KERNEL_RERANKER if kernel.settings.kernel_parts else BASE_RERANKER
     seconds = 0.0
     for start in range(0, len(gold), BATCH):
         batch = list(zip(gold[start : start + BATCH], lists[start : start + BATCH], strict=True))
         chosen[BASE_PARSER] += [trees.base for _, trees in batch]
+        for name, system in further.items():
+            chosen[system] += [trees.bases.get(name, trees.base) for _, trees in batch]
         chosen[FIRST] += [0] * len(batch)
         chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]
         chosen[_LABELLED_ORACLE] += [trees.oracle(s, labelled=True) for s, trees in batch]
@@ -84,7 +89,7 @@ def assess(
         words=words,
         trees=float(np.mean([len(trees) for trees in lists])),
         tokens_per_second=words / max(seconds, 1e-9),
-        scores=_scores(counts),
+        scores=_scores(counts, systems),
         tests=[
             compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)
             for metric in BOOTSTRAP_METRICS
@@ -113,9 +118,9 @@ def _with_trees(
     ]
 
 
-def _scores(counts: Mapping[str, Counts]) -> dict[str, Scores]:
-    """In the order of SYSTEMS; of the oracle, each score is that of the candidate best by it."""
-    scores = {name: scores_from_counts(counts[name]) for name in SYSTEMS if name in counts}
+def _scores(counts: Mapping[str, Counts], systems: Sequence[str]) -> dict[str, Scores]:
+    """In the order of systems; of the oracle, each score is that of the candidate best by it."""
+    scores = {name: scores_from_counts(counts[name]) for name in systems if name in counts}
     labelled = scores_from_counts(counts[_LABELLED_ORACLE])
     best = {name: max(getattr(scores[ORACLE], name), getattr(labelled, name)) for name in METRICS}
     unscored = {name: getattr(labelled, name) for name in ("sentences", "words", "words_nopunct")}

@@ -1,4 +1,4 @@
-"""Reranking many files: what goes where, in one process or several, resumable."""
+"""Reranking or parsing many files: what goes where, in one process or several, resumable."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from tk_spacy.errors import UserError
-from tk_spacy.file_reranking import FileReranker, FileResult, Job, Report
-from tk_spacy.models import open_model
+from tk_spacy.file_reranking import FileReranker
+from tk_spacy.file_work import FileResult, FileWorker, Job, Report
+from tk_spacy.models import open_model, read_parser
 from tk_spacy.places import check_regular
 from tk_spacy.processes import begin_child, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
 
 SUFFIX = ".conllu"
-STAGE = "reranking"
+
+Opener = Callable[[int | None], FileWorker]
+"""Makes a worker that uses so many threads; is sent to processes."""
+Tell = Callable[[int, int], None]
 
 
 def rerank_files(
@@ -39,7 +44,56 @@ def rerank_files(
     are named in the results and the rest is done.  Several files that are there already are skipped
     unless `overwrite` says otherwise.
     """
-    progress = progress or Progress()
+    return _work_on_files(
+        partial(_open_reranker, model, k), inputs, output,
+        stage="reranking", overwrite=overwrite, processes=processes, n_threads=n_threads,
+        progress=progress or Progress(),
+    )  # fmt: skip
+
+
+def parse_files(
+    model: Path,
+    inputs: Sequence[Path],
+    output: Path,
+    *,
+    k: int | None = None,
+    overwrite: bool = False,
+    processes: int = 1,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[FileResult]:
+    """Parse files with the sampling parser of a model; all else as in `rerank_files`.
+
+    k: None for the best trees, else the length of k-best lists.
+    """
+    return _work_on_files(
+        partial(_open_parser, model, k), inputs, output,
+        stage="parsing", overwrite=overwrite, processes=processes, n_threads=n_threads,
+        progress=progress or Progress(),
+    )  # fmt: skip
+
+
+def _open_reranker(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
+    return FileReranker(open_model(model), k=k, n_threads=n_threads)
+
+
+def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
+    from tk_spacy.file_parsing import FileParser  # noqa: PLC0415  (heavy)
+
+    return FileParser(read_parser(model), k=k, n_threads=n_threads)
+
+
+def _work_on_files(
+    opener: Opener,
+    inputs: Sequence[Path],
+    output: Path,
+    *,
+    stage: str,
+    overwrite: bool,
+    processes: int,
+    n_threads: int | None,
+    progress: Progress,
+) -> list[FileResult]:
     jobs = find_jobs(inputs, output)
     one_file = len(inputs) == 1 and not inputs[0].is_dir()
     done = [] if overwrite or one_file else [job for job in jobs if job.target.exists()]
@@ -47,61 +101,62 @@ def rerank_files(
     results = {
         job.source: FileResult(str(job.source), str(job.target), status="skipped") for job in done
     }
-    opened = FileReranker(open_model(model), k=k, n_threads=n_threads)
+    worker = opener(n_threads)
     sizes = estimate_sentences(job.source for job in todo)
-    progress.begin(STAGE)
+    progress.begin(stage)
+    tell = partial(progress.update, stage)
     if one_file:
-        results[inputs[0]] = _with_progress(opened.rerank_file, todo[0], progress, 0, sum(sizes))
+        results[inputs[0]] = _with_progress(worker.do_file, todo[0], tell, 0, sum(sizes))
     elif processes > 1 and len(todo) > 1:
-        results.update(_in_processes(model, opened, todo, sizes, processes, progress))
+        results.update(_in_processes(opener, todo, sizes, processes, n_threads, tell))
     else:
         before = 0
         for job, size in zip(todo, sizes, strict=True):
-            results[job.source] = _with_progress(opened.try_file, job, progress, before, sum(sizes))
+            results[job.source] = _with_progress(worker.try_file, job, tell, before, sum(sizes))
             before += size
-    progress.end(STAGE)
+    progress.end(stage)
     return [results[job.source] for job in jobs]
 
 
 def _with_progress(
-    work: Callable[[Job, Report], FileResult], job: Job, progress: Progress, before: int, total: int
+    work: Callable[[Job, Report], FileResult], job: Job, tell: Tell, before: int, total: int
 ) -> FileResult:
     done = before
 
     def report(sentences: int) -> None:
         nonlocal done
         done += sentences
-        progress.update(STAGE, min(done, total), total)
+        tell(min(done, total), total)
 
     return work(job, report)
 
 
 def _in_processes(
-    model: Path,
-    settings: FileReranker,
+    opener: Opener,
     jobs: Sequence[Job],
     sizes: Sequence[int],
     processes: int,
-    progress: Progress,
+    n_threads: int | None,
+    tell: Tell,
 ) -> Iterator[tuple[Path, FileResult]]:
     """Each process loads the model once.  Spawned: forked children cannot use OpenMP's threads."""
-    threads = max(1, effective_n_threads(settings.n_threads) // processes)
+    threads = max(1, effective_n_threads(n_threads) // processes)
     size_of = dict(zip(jobs, sizes, strict=True))
     done = 0
     pool = ProcessPoolExecutor(
         min(processes, len(jobs)),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start_worker,
-        initargs=(model, settings.k, threads),
+        initargs=(opener, threads),
     )
     try:
         with spawning():
-            futures = {pool.submit(_rerank_in_worker, job): job for job in jobs}
+            futures = {pool.submit(_work_in_process, job): job for job in jobs}
         for future in as_completed(futures):
             job = futures[future]
             yield job.source, future.result()
             done += size_of[job]
-            progress.update(STAGE, done, sum(sizes))
+            tell(done, sum(sizes))
     except BrokenProcessPool as error:
         raise UserError(
             "a process was killed (most often: out of memory); finished files are kept, so run "
@@ -115,16 +170,16 @@ def _in_processes(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-_worker: dict[str, FileReranker] = {}
+_worker: dict[str, FileWorker] = {}
 
 
-def _start_worker(model: Path, k: int | None, n_threads: int) -> None:
+def _start_worker(opener: Opener, n_threads: int) -> None:
     begin_child()
-    _worker["reranker"] = FileReranker(open_model(model), k=k, n_threads=n_threads)
+    _worker["worker"] = opener(n_threads)
 
 
-def _rerank_in_worker(job: Job) -> FileResult:
-    return _worker["reranker"].try_file(job)
+def _work_in_process(job: Job) -> FileResult:
+    return _worker["worker"].try_file(job)
 
 
 def total(results: Sequence[FileResult]) -> FileResult:
@@ -139,7 +194,9 @@ def total(results: Sequence[FileResult]) -> FileResult:
     parser = [result.parser for result in done if result.parser is not None]
     final = [result.final for result in done if result.final is not None]
     if done and len(parser) == len(done):
-        whole.parser, whole.final = np.sum(parser, axis=0), np.sum(final, axis=0)
+        whole.parser = np.sum(parser, axis=0)
+    if done and len(final) == len(done):
+        whole.final = np.sum(final, axis=0)
     return whole
 
 

@@ -6,8 +6,8 @@ words has millions of candidate arcs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -84,6 +84,7 @@ class CandidateList:
     scores:    float64[k, n_sources], higher is better; NaN where a source did not score a tree.
     base:      row of the upstream parser's own first choice, which need not be row 0: a parser that
                decides greedily may find a better-scored tree only in the search around its choice.
+    bases:     rows of the own first choices of further parsers, by the names of their sources.
     """
 
     heads: Int32
@@ -92,6 +93,7 @@ class CandidateList:
     sources: tuple[str, ...]
     scores: Float64
     base: int = 0
+    bases: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         k, n = self.heads.shape if self.heads.ndim == 2 else (0, 0)
@@ -102,8 +104,9 @@ class CandidateList:
                 f"labels must be {(k, n)} and scores {(k, len(self.sources))}, got "
                 f"{self.labels.shape} and {self.scores.shape}"
             )
-        if not 0 <= self.base < k:
-            raise ValueError(f"base must be a row from 0 to {k - 1}, got {self.base}")
+        for row in (self.base, *self.bases.values()):
+            if not 0 <= row < k:
+                raise ValueError(f"base must be a row from 0 to {k - 1}, got {row}")
         for array in (self.heads, self.labels, self.scores):
             array.setflags(write=False)
 
@@ -160,13 +163,14 @@ class CandidateList:
         sources: Sequence[str],
         k: int | None = None,
         base: int = 0,
+        bases: Mapping[str, int] | None = None,
     ) -> CandidateList:
         """Check, merge, sort and cut candidates, in that order.
 
         heads, labels: integer [m, n]; scores: [m, n_sources].  Equal trees (by heads and labels)
         become one, which keeps the best score of each source.  The order is by the first source's
         score, NaN last, and otherwise the given order.  At most k trees are kept, row `base` of the
-        input always among them.
+        input always among them, and those of `bases` where there is room.
 
         Raises CandidateError, saying which candidate, where a row is no tree with a single root.
         """
@@ -188,21 +192,35 @@ class CandidateList:
             # fmax passes over NaN, so a tree scored by one source only keeps that score.
             np.fmax.at(merged, group, scores)
             scores, heads, labels = merged, heads[first], labels[first]
+        own = {name: int(group[row]) for name, row in (bases or {}).items()}
         base = int(group[base])
-        main = np.where(np.isnan(scores[:, 0]), -np.inf, scores[:, 0])
-        order = np.argsort(-main, kind="stable")
+        order = _by_main_score(scores)
         if k is not None and k < len(order):
-            kept = order[:k]
-            if base not in kept:
-                kept[-1] = base
-            order = kept
+            needed = list(dict.fromkeys([base, *own.values()]))[:k]
+            others = [row for row in order.tolist() if row not in needed][: k - len(needed)]
+            order = order[np.isin(order, needed + others)]
+        place = {row: i for i, row in enumerate(order.tolist())}
         return cls(
             heads=heads[order],
             labels=labels[order],
             inventory=inventory,
             sources=tuple(sources),
             scores=scores[order],
-            base=int(np.flatnonzero(order == base)[0]),
+            base=place[base],
+            bases={name: place[row] for name, row in own.items() if row in place},
+        )
+
+    def with_scores(self, scores: NDArray[np.float64]) -> CandidateList:
+        """The same trees with other scores, float64[k, n_sources], in the order of the new ones."""
+        order = _by_main_score(scores)
+        place = np.argsort(order)
+        return replace(
+            self,
+            heads=self.heads[order],
+            labels=self.labels[order],
+            scores=scores[order],
+            base=int(place[self.base]),
+            bases={name: int(place[row]) for name, row in self.bases.items()},
         )
 
     @classmethod
@@ -262,6 +280,11 @@ class CandidateSource(Protocol):
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
         ...
+
+
+def _by_main_score(scores: Float64) -> NDArray[np.intp]:
+    """Rows by falling score of the first source, NaN last, otherwise in their order."""
+    return np.argsort(np.where(np.isnan(scores[:, 0]), np.inf, -scores[:, 0]), kind="stable")
 
 
 def invalid_trees(heads: Int32) -> NDArray[np.intp]:

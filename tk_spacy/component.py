@@ -1,4 +1,4 @@
-"""The spaCy component `tk_reranker`: reranks the trees that the pipeline's own parser proposes.
+"""The spaCy component `tk_reranker`: reranks the trees that the pipeline's own parsers propose.
 
 Every `Language()` imports this module through its entry point, so all that is heavy waits until it
 is used.  Annotations are not postponed: spaCy builds its config schemas from them.
@@ -27,9 +27,10 @@ from tk_spacy.upstream.component_checks import (
 )
 
 if TYPE_CHECKING:
+    from tk_spacy.candidates import LabelInventory
     from tk_spacy.reranker import Reranker
     from tk_spacy.upstream.doc_reranking import Choice
-    from tk_spacy.upstream.spacy_parser import SpacySource
+    from tk_spacy.views.protocol import ViewSource
 
 FACTORY = "tk_reranker"
 
@@ -52,7 +53,12 @@ logger = logging.getLogger("spacy")
     },
 )
 def make_tk_reranker(
-    nlp: Language, name: str, source: str, search: str, k: int, n_threads: int | None
+    nlp: Language,
+    name: str,
+    source: str | list[str],
+    search: str,
+    k: int,
+    n_threads: int | None,
 ) -> "TkReranker":
     """Make the component; its config is described at `TkReranker`."""
     return TkReranker(nlp, name, source=source, search=search, k=k, n_threads=n_threads)
@@ -63,7 +69,7 @@ def add_reranker(
     reranker: "Reranker | None" = None,
     *,
     name: str = FACTORY,
-    source: str = "parser",
+    source: str | Sequence[str] = "parser",
     search: str = "discrepancy",
     k: int = 25,
     n_threads: int | None = None,
@@ -72,7 +78,10 @@ def add_reranker(
 
     Raises UserError for a value that `TkReranker` rejects, or a `source` that is no parser.
     """
-    check_source(nlp, name, source)
+    sources = [source] if isinstance(source, str) else list(source)
+    for parser in sources:
+        check_source(nlp, name, parser)
+    source = sources[0] if len(sources) == 1 else sources
     config = {"source": source, "search": search, "k": k, "n_threads": n_threads}
     component = nlp.add_pipe(FACTORY, name=name, config=config)
     assert isinstance(component, TkReranker)
@@ -81,11 +90,13 @@ def add_reranker(
 
 
 class TkReranker:
-    """Replaces the trees of a parsed Doc by the best of those that its parser proposes.
+    """Replaces the trees of a parsed Doc by the best of those that its parsers propose.
 
-    nlp:       the pipeline; its parser is looked up whenever Docs are to be reranked.
-    source:    name of the `parser` or `beam_parser` in it.
-    search:    how candidates are found: "discrepancy", "beam" or "both" (see `SpacySource`).
+    nlp:       the pipeline; its parsers are looked up whenever Docs are to be reranked.
+    source:    name of the `parser`, `beam_parser` or `tk_parser` in it, or of several: each then
+               proposes trees and scores those of all.  The first is the one whose trees the Docs
+               have; the others may be disabled.
+    search:    how a spaCy parser's are found: "discrepancy", "beam" or "both" (see `SpacySource`).
     k:         candidates of a sentence, at least 1; the Doc's own tree is always one of them.
     n_threads: of the kernel, None for all that are available.
 
@@ -112,16 +123,16 @@ class TkReranker:
         nlp: Language,
         name: str = FACTORY,
         *,
-        source: str = "parser",
+        source: str | Sequence[str] = "parser",
         search: str = "discrepancy",
         k: int = 25,
         n_threads: int | None = None,
     ) -> None:
-        check_config(name, source=source, search=search, k=k, n_threads=n_threads)
+        self.sources = (source,) if isinstance(source, str) else tuple(source)
+        check_config(name, sources=self.sources, search=search, k=k, n_threads=n_threads)
         register_extension()
         self.nlp = nlp
         self.name = name
-        self.source = source
         self.search = search
         self.k = k
         self.n_threads = n_threads
@@ -170,10 +181,11 @@ class TkReranker:
         Raises UserError where the component is not trained or its parser is not in the pipeline.
         """
         from tk_spacy.upstream import doc_reranking, doc_trees  # noqa: PLC0415
+        from tk_spacy.upstream.pipeline_sources import as_doc_source  # noqa: PLC0415
 
         if self._reranker is None:
             raise UserError(untrained(self.name))
-        source = self._find_source(self._reranker)
+        sources = self.find_sources(self._reranker)
         sentences = [doc_trees.read_sentences(doc) for doc in docs]
         for doc, own in zip(docs, sentences, strict=True):
             if own and (missing := doc_reranking.missing_attributes(self._reranker, doc)):
@@ -184,8 +196,9 @@ class TkReranker:
                 )
         choices = doc_reranking.choose_trees(
             self._reranker,
-            source,
+            [as_doc_source(source) for source in sources],
             (sentence for own in sentences for sentence in own),
+            inventory=self._inventory,
             k=self.k,
             n_threads=self.n_threads,
         )
@@ -203,27 +216,36 @@ class TkReranker:
             if own:
                 doc._.set(EXTENSION, [choice.to_record() for choice in own])
 
-    def _find_source(self, reranker: "Reranker") -> "SpacySource":
-        from tk_spacy.candidates import LabelInventory  # noqa: PLC0415
-        from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415
+    def find_sources(
+        self, reranker: "Reranker", inventory: "LabelInventory | None" = None
+    ) -> "list[ViewSource]":
+        """The pipeline's parsers as sources of candidates for a model.
 
-        check_source(self.nlp, self.name, self.source)
+        inventory: table of labels for their lists, by default the component's own.
+        Raises UserError where one is not there, or not trained.
+        """
+        from tk_spacy.candidates import LabelInventory  # noqa: PLC0415
+        from tk_spacy.upstream.pipeline_sources import pipeline_sources  # noqa: PLC0415
+
         if self._inventory is None:
             self._inventory = LabelInventory()
-        # Made anew each time: it copies weights of the parser, and a training changes them.
-        source = SpacySource(
-            self.nlp,
-            component=self.source,
-            search=self.search,  # type: ignore[arg-type]  # checked in __init__
-            inventory=self._inventory,
-            # Scores of one parser and of two are not the same: as the model learnt them.
-            backward=reranker.about.get("backward"),
-        )
-        weighed = reranker.combination.betas if reranker.combination else [source.name]
-        if source.name not in weighed:
-            known = ", ".join(weighed)
-            self._warn("source", f"the model knows scores of {known} only, not this parser's")
-        return source
+        # Made anew each time: they copy weights of parsers, and a training changes them.
+        sources = pipeline_sources(
+            self.nlp, self.sources, reranker=reranker, user=self.name, search=self.search,
+            inventory=self._inventory if inventory is None else inventory,
+            n_threads=self.n_threads,
+        )  # fmt: skip
+        names = [source.name for source in sources]
+        weighed = list(reranker.combination.betas) if reranker.combination else names
+        if set(names) != set(weighed):
+            self._warn(
+                "source",
+                f"the model knows scores of {', '.join(weighed)} only, not this parser's"
+                if len(names) == 1
+                else f"the model knows scores of {', '.join(weighed)}, these parsers have those of "
+                f"{', '.join(names)}",
+            )
+        return sources
 
     def _warn(self, kind: str, text: str) -> None:
         if kind not in self._warned:
@@ -258,13 +280,13 @@ class TkReranker:
 
         Training needs candidates for each gold tree from parsers that did not see it: ready-made,
         or by jackknifing, where the folds' parsers are trained by the config of this pipeline's
-        parser and its [training] section.  The pipeline's own parser need not be trained yet.
+        parsers and (spaCy's) its [training] section.  The pipeline's own need not be trained yet.
 
         get_examples: gives the training data; not called with a model.
         nlp: the pipeline that is initialized, by default the one that the component was made for.
         model: directory of a reranker, or of a pipeline with a component of this one's name.
         candidates: a k-best file with lists for all examples, instead of jackknifing.
-        folds, max_steps: of jackknifing, and of the training of each fold's parser.
+        folds, max_steps: of jackknifing, and of the training of each fold's spaCy parser.
         processes: folds trained at a time, None for as many as there are CPUs; more than one need a
             main module that can be imported, as that of `spacy train` can.
         workdir: keeps finished folds, so that a stopped training can go on; None keeps none.
@@ -277,7 +299,8 @@ class TkReranker:
         from tk_spacy.upstream import from_examples  # noqa: PLC0415
 
         nlp = self.nlp if nlp is None else nlp
-        check_source(nlp, self.name, self.source)
+        for source in self.sources:
+            check_source(nlp, self.name, source)
         if model is not None:
             if candidates is not None or settings:
                 raise UserError(f"{self.name}: a model is loaded as it is: give no more than model")
@@ -288,7 +311,7 @@ class TkReranker:
         check_count(self.name, "processes", 1 if processes is None else processes)
         self.reranker = from_examples.train_from_examples(
             nlp, get_examples(),
-            source=self.source, search=self.search, k=self.k,  # type: ignore[arg-type]
+            sources=self.sources, search=self.search, k=self.k,  # type: ignore[arg-type]
             candidates=candidates, folds=folds, max_steps=max_steps, processes=processes,
             workdir=workdir, seed=seed, settings=Settings.from_dict(settings or {}),
             n_threads=self.n_threads,

@@ -5,6 +5,7 @@ comment line, a score per source and then HEAD:DEPREL of each word:
 
     # tk_candidate_1 = sampling:12.3,spacy:-0.4 2:nsubj 0:root
     # tk_base = 2                                (where the upstream's own tree is not the first)
+    # tk_base_spacy = 1                          (the own tree of a further parser)
 
 Expanded form, which other parsers can write: consecutive sentence blocks with one `# sent_id`,
 each with `# rank = R` and `# score = S`.  It holds one source.
@@ -30,11 +31,12 @@ Pair = tuple[Sentence, CandidateList]
 
 _CANDIDATE = re.compile(r"#\s*tk_candidate_(\d+)\s*=\s*(.*)")
 _BASE = re.compile(r"#\s*tk_base\s*=\s*(.*)")
+_FURTHER_BASE = re.compile(r"#\s*tk_base_([^\s:,=]+)\s*=\s*(.*)")
 _RANK = re.compile(r"#\s*rank\s*=\s*(.*)")
 _SCORE = re.compile(r"#\s*score\s*=\s*(.*)")
-_OWN_COMMENTS = re.compile(r"#\s*(?:tk_candidate_\d+|tk_base|rank|score)\s*=")
+_OWN_COMMENTS = re.compile(r"#\s*(?:tk_candidate_\d+|tk_base(?:_[^\s:,=]+)?|rank|score)\s*=")
 _NEXT_ARC = re.compile(r" (?=\d+:)")
-_SOURCE_NAME = re.compile(r"[^\s:,]+")
+_SOURCE_NAME = re.compile(r"[^\s:,=]+")
 DEFAULT_SOURCE = "kbest"
 MAX_DIGITS = 9
 
@@ -165,7 +167,9 @@ class FileSource:
 def _compact(sentence: Sentence, trees: CandidateList) -> Sentence:
     for name in trees.sources:
         if not _SOURCE_NAME.fullmatch(name):
-            raise ValueError(f"source name {name!r} must have no space, colon or comma")
+            raise ValueError(
+                f"source name {name!r} must have no space, colon, comma or equals sign"
+            )
     lines = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
     names = trees.inventory.names
     rows = zip(trees.heads.tolist(), trees.labels.tolist(), trees.scores.tolist(), strict=True)
@@ -183,6 +187,7 @@ def _compact(sentence: Sentence, trees: CandidateList) -> Sentence:
         lines.append(f"# tk_candidate_{number} = {given} {tree}")
     if trees.base:
         lines.append(f"# tk_base = {trees.base + 1}")
+    lines += [f"# tk_base_{name} = {row + 1}" for name, row in trees.bases.items()]
     return sentence.with_comments(lines).with_tree(trees.heads[0], trees.deprels(0))
 
 
@@ -207,12 +212,17 @@ def _read_compact(
     given: list[dict[str, float]] = []
     places: list[int] = []
     base = 1
+    bases: dict[str, int] = {}
     for offset, line in enumerate(sentence.comments):
         match = _CANDIDATE.match(line)
         if match is None:
             other = _BASE.match(line)
             if other is not None:
                 base = _natural(other[1], sentence, offset, "tk_base")
+            further = _FURTHER_BASE.match(line)
+            if further is not None:
+                name, row = further.groups()
+                bases[name] = _natural(row, sentence, offset, f"tk_base_{name}")
             continue
         if match[1] != str(len(arcs) + 1):
             _fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1][:20]}")
@@ -229,9 +239,13 @@ def _read_compact(
         places.append(offset)
     if not arcs:
         _fail(sentence, 0, "no '# tk_candidate_1 = ...' in this sentence")
-    if base > len(arcs):
-        _fail(sentence, 0, f"tk_base is {base}, but there are {len(arcs)} candidates")
     sources = list(given[0])
+    for name, row in {"": base, **bases}.items():
+        key = f"tk_base_{name}" if name else "tk_base"
+        if row > len(arcs):
+            _fail(sentence, 0, f"{key} is {row}, but there are {len(arcs)} candidates")
+        if name and name not in sources:
+            _fail(sentence, 0, f"{key}: candidate 1 has no score of {name!r}")
     for offset, scores_by_name in zip(places, given, strict=True):
         if set(scores_by_name) - set(sources):
             _fail(sentence, offset, f"sources {list(scores_by_name)} are not those of candidate 1")
@@ -245,6 +259,7 @@ def _read_compact(
         inventory=inventory,
         sources=sources,
         base=base - 1,
+        bases={name: row - 1 for name, row in bases.items()},
         k=k,
     )
     kept = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
@@ -280,6 +295,7 @@ def _read_group(
         inventory=inventory,
         sources=[source],
         base=0,
+        bases={},
         k=k,
     )
     kept = [line for line in first.comments if not _OWN_COMMENTS.match(line)]
@@ -296,12 +312,14 @@ def _build(
     inventory: LabelInventory,
     sources: Sequence[str],
     base: int,
+    bases: dict[str, int],
     k: int | None,
 ) -> CandidateList:
     try:
         return CandidateList.from_arrays(
-            heads, labels, scores, inventory=inventory, sources=sources, base=base, k=k
-        )
+            heads, labels, scores,
+            inventory=inventory, sources=sources, base=base, bases=bases, k=k,
+        )  # fmt: skip
     except CandidateError as error:
         match = re.match(r"candidate (\d+)", str(error))
         offset = places[int(match[1]) - 1] if match else 0

@@ -11,12 +11,14 @@ from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.report import REPORT_FORMAT, TrainReport
 from tk_spacy.reranker import META, Reranker
+from tk_spacy.views.merging import MergedSource
 
 if TYPE_CHECKING:
-    from tk_spacy.upstream.spacy_parser import SpacySource
+    from tk_spacy.sampling.parser import SamplingParser
 
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 PIPELINE_CONFIG = "config.cfg"
+RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +35,10 @@ class Model:
     component: str | None
     report: TrainReport | None
 
-    def candidate_source(self, inventory: LabelInventory) -> tuple[SpacySource, int]:
-        """The model's own upstream parser, and the number of candidates that it is asked for.
+    def candidate_source(
+        self, inventory: LabelInventory, *, n_threads: int | None = None
+    ) -> tuple[MergedSource, int]:
+        """The model's own parsers, and the number of candidates that they are asked for.
 
         Raises UserError where the model has none.
         """
@@ -45,20 +49,13 @@ class Model:
             )
         from tk_spacy.component import TkReranker  # noqa: PLC0415  (imports spaCy)
         from tk_spacy.upstream.loading import load_pipeline  # noqa: PLC0415
-        from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415
 
         nlp = load_pipeline(self.path)
         component = nlp.get_pipe(self.component)
         if not isinstance(component, TkReranker):
             raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
-        source = SpacySource(
-            nlp,
-            component=component.source,
-            backward=self.reranker.about.get("backward"),
-            search=component.search,  # type: ignore[arg-type]  # checked by it
-            inventory=inventory,
-        )
-        return source, component.k
+        component.n_threads = n_threads
+        return MergedSource(component.find_sources(self.reranker, inventory)), component.k
 
 
 def open_model(path: Path) -> Model:
@@ -80,12 +77,42 @@ def open_model(path: Path) -> Model:
     return Model(path, Reranker.from_disk(place), component, _read_report(path / REPORT_JSON))
 
 
+def read_parser(path: Path, *, component: str | None = None) -> SamplingParser:
+    """The sampling parser in a directory: one alone, or a pipeline's.
+
+    component: which of the pipeline's, None for the first one.
+    Raises UserError where there is none.
+    """
+    from tk_spacy.sampling.parser import SamplingParser  # noqa: PLC0415  (heavy)
+
+    if not path.is_dir():
+        what = "a file, not a model directory" if path.exists() else "no such model directory"
+        raise UserError(f"{path}: {what}; `tk-spacy train-parser` makes one")
+    place = path
+    if (path / PIPELINE_CONFIG).is_file():
+        inside = [child for child in sorted(path.iterdir()) if is_parser(child)]
+        named = [child for child in inside if child.name == component]
+        if not inside:
+            raise UserError(f"{path}: a spaCy pipeline without a trained tk_parser")
+        place = (named or inside)[0]
+    return SamplingParser.from_disk(place)
+
+
+def is_parser(path: Path) -> bool:
+    """Whether a directory holds a sampling parser alone."""
+    return _format_of(path) == PARSER_FORMAT
+
+
 def _is_reranker(path: Path) -> bool:
+    return _format_of(path) == RERANKER_FORMAT
+
+
+def _format_of(path: Path) -> str | None:
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(meta, dict) and meta.get("format") == "tk-spacy reranker"
+        return None
+    return meta.get("format") if isinstance(meta, dict) else None
 
 
 def _read_report(path: Path) -> TrainReport | None:

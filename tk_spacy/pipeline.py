@@ -1,6 +1,6 @@
 """The main path: from a treebank to a trained reranker and what it gained.
 
-Upstream parser and jackknifed candidate lists, the base and the kernel reranker, their scores on
+Parsers (views) and jackknifed candidate lists, the base and the kernel reranker, their scores on
 dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Taub-Tabib et al.
 2015, section 5.
 """
@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,15 +29,13 @@ from tk_spacy.plan import (
 )
 from tk_spacy.progress import Progress, Stages
 from tk_spacy.properties import Schema
-from tk_spacy.proposals import candidate_lists, seen_notes
+from tk_spacy.proposals import Proposals, candidate_lists, seen_notes
 from tk_spacy.report import PartReport, RunTime, TrainReport
 from tk_spacy.reranker import Reranker
 from tk_spacy.resources import Meter
 from tk_spacy.threads import effective_n_threads
 from tk_spacy.training import TrainingStats, learn, prepare_lists, train_reranker
-
-if TYPE_CHECKING:
-    from tk_spacy.upstream.loading import Pipeline
+from tk_spacy.views.protocol import SPACY
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
@@ -52,7 +50,8 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             plan = make_plan(options)
         for note in plan.notes:
             run.progress.warn(note)
-        nlp, lists = candidate_lists(run, plan)
+        proposals = candidate_lists(run, plan)
+        lists = proposals.lists
         notes = [*plan.notes, *seen_notes(plan, lists)]
         for note in notes[len(plan.notes) :]:
             run.progress.warn(note)
@@ -62,25 +61,25 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             for name, part in plan.parts.items()
             if name != "train"
         }
-        about = _about(plan)
+        about = _about(plan, lists["dev"])
         scores = {
             name: {system: asdict(row) for system, row in part.scores.items()}
             for name, part in parts.items()
         }
         kernel = replace(kernel, about={**about, "scores": scores})
         with run.stage("saving"), replace_directory(options.output) as directory:
-            _save_model(directory, plan, kernel, nlp)
+            _save_model(directory, plan, kernel, proposals)
             report = TrainReport(
                 about={**about, "settings": options.settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
                 parts=parts,
-                run_time=_run_time(plan, stats, parts, meter),
+                run_time=_run_time(plan, proposals, stats, parts, meter),
                 notes=tuple(notes),
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
             (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
-        if plan.trains_upstream and options.workdir is None:
+        if plan.trains_views and options.workdir is None:
             shutil.rmtree(options.work_directory, ignore_errors=True)
     return report
 
@@ -152,48 +151,46 @@ def _assess(
 # What is saved
 
 
-def _save_model(directory: Path, plan: Plan, reranker: Reranker, nlp: Pipeline | None) -> None:
-    """The upstream with the reranker in it, or the reranker alone where there is no upstream."""
-    if nlp is None:
+def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Proposals) -> None:
+    """A pipeline of the views and the reranker, or the reranker alone where there is no view."""
+    if not proposals.sources:
         for name, content in reranker.to_files().items():
             (directory / name).write_bytes(content)
         return
-    from tk_spacy.component import add_reranker  # noqa: PLC0415  (imports spaCy)
+    from tk_spacy.upstream.assembling import make_pipeline  # noqa: PLC0415  (imports spaCy)
 
     options = plan.options
-    add_reranker(nlp, reranker, source=plan.parser, k=options.k, search=options.search)
+    nlp = make_pipeline(proposals.sources, reranker, k=options.k, search=options.search)
     nlp.to_disk(directory)
 
 
-def _about(plan: Plan) -> dict[str, Any]:
+def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
     """What the model was made from: the same for every run with the same input."""
     options = plan.options
-    if plan.trains_upstream:
-        upstream = {
-            "trained": True,
-            "config": options.config.name if options.config else "default",
-            "max_steps": options.max_steps,
-            "folds": options.folds if plan.jackknifes else None,
-        }
-    else:
-        upstream = {"trained": False, "pipeline": options.upstream}
     given = {
         "train": options.candidates,
         "dev": options.dev_candidates,
         "test": options.test_candidates,
     }
+    views = {view.name: view.about() for view in plan.views}
     return {
         "title": options.title or _title(options.train),
         "tk_spacy": tk_spacy.__version__,
         "treebank": {name: part.about() for name, part in plan.parts.items()},
-        "upstream": upstream,
+        "upstream": {
+            "trained": plan.trains_views,
+            "pipeline": options.upstream,
+            "folds": options.folds if plan.jackknifes else None,
+        },
+        "views": views,
+        "sources": list(lists[0].sources),
         "candidates": {
             "k": options.k,
             "search": options.search,
             "files": {name: path.name for name, path in given.items() if path is not None},
         },
         # The component asks for this: scores of one parser and of two are not the same.
-        "backward": plan.backward if plan.nlp or plan.needs_upstream else None,
+        "backward": views.get(SPACY, {}).get("backward"),
         "seed": options.seed,
         "paper_grid": options.paper_grid,
     }
@@ -208,7 +205,11 @@ def _title(train: Path) -> str:
 
 
 def _run_time(
-    plan: Plan, stats: TrainingStats, parts: Mapping[str, PartReport], meter: Meter
+    plan: Plan,
+    proposals: Proposals,
+    stats: TrainingStats,
+    parts: Mapping[str, PartReport],
+    meter: Meter,
 ) -> RunTime:
     train = plan.parts["train"]
     return RunTime(
@@ -216,6 +217,7 @@ def _run_time(
         mean_length=train.words / len(train.sentences),
         support_parts=stats.support_parts,
         training_seconds=stats.seconds,
+        views=proposals.seconds,
         tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
         threads=effective_n_threads(plan.options.threads),
         stages=dict(meter.seconds),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
@@ -22,15 +22,11 @@ from tk_spacy.places import (
 )
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
-
-if TYPE_CHECKING:
-    from tk_spacy.upstream.loading import Pipeline
+from tk_spacy.views.making import check_names, make_views
+from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
 
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
-SOURCE_NAME = "spacy"
-"""What the upstream's scores are called in candidate lists."""
-
 OVERLAP_WORTH_A_WARNING = 0.5
 
 
@@ -42,15 +38,17 @@ class TrainOptions:
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
-    upstream: a spaCy pipeline (directory or package) to use instead of training one.
-    backward: train a right-to-left twin of the upstream too: better lists, in twice the time.
-    config: spaCy training config for the upstream.  max_steps: of its training.
+    views: the parsers that propose and score trees, the main one first: "sampling", "spacy".
+    sampling: settings of the sampling parser that are not at their defaults.
+    upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
+    backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
+    config: spaCy training config of the spaCy view.  max_steps: of its training.
     folds, processes: of jackknifing; processes None for as many as cores allow.
     k, search: of the candidate lists.
     candidates, dev_candidates, test_candidates: k-best files with ready lists.
     settings: of the kernel reranker; the base reranker has the same without the kernel.
     paper_grid: beta from 0 to 3 in steps of 0.05.
-    seed: of the upstream, the folds, the tuning split and the bootstrap.
+    seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
     """
@@ -61,6 +59,8 @@ class TrainOptions:
     output: Path
     overwrite: bool = False
     workdir: Path | None = None
+    views: tuple[str, ...] = DEFAULT_VIEWS
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     upstream: str | None = None
     backward: bool = True
     config: Path | None = None
@@ -79,6 +79,7 @@ class TrainOptions:
     title: str | None = None
 
     def __post_init__(self) -> None:
+        check_names(self.views)
         if self.k < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.search not in SEARCHES:
@@ -96,8 +97,26 @@ class TrainOptions:
                 "an upstream pipeline is given, so none is trained: leave out its training's "
                 "config and steps, or the pipeline"
             )
+        self._check_view_settings()
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
+
+    def _check_view_settings(self) -> None:
+        """Raises UserError for settings of a view that is not among the views."""
+        of_spacy = {
+            "an upstream pipeline": self.upstream is not None,
+            "a config": self.config is not None,
+            "max_steps": self.max_steps is not None,
+            "no backward twin": not self.backward,
+        }
+        of_sampling = dict.fromkeys(self.sampling, True)
+        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling)):
+            asked = [name for name, given in settings.items() if given]
+            if asked and view not in self.views:
+                raise UserError(
+                    f"{asked[0]} concerns the {view} view only, but the views are "
+                    f"{','.join(self.views)}; add {view} to the views, or leave it out"
+                )
 
     @property
     def kept_paths(self) -> list[Path]:
@@ -146,33 +165,31 @@ class Plan:
     """A training whose input is read and found good.
 
     parts: "train", "dev" and perhaps "test".  inventory: shared by all lists, ready or to come.
-    nlp: the given upstream, loaded; None where one is to be trained, or none is needed.
-    parser: name of the parser in the upstream, given or to come.  backward: whether it has a twin.
+    views: the parsers, given or to be trained; none where all lists are ready and no upstream is
+        given.
     notes: warnings.
     """
 
     options: TrainOptions
     parts: dict[str, Part]
     inventory: LabelInventory
-    nlp: Pipeline | None
-    parser: str
-    backward: bool
+    views: tuple[View, ...]
     notes: tuple[str, ...]
 
     @property
-    def needs_upstream(self) -> bool:
+    def needs_lists(self) -> bool:
         """Whether any part's lists are still to be made."""
         return any(part.lists is None for part in self.parts.values())
 
     @property
-    def trains_upstream(self) -> bool:
-        """Whether the upstream is to be trained here."""
-        return self.nlp is None and self.needs_upstream
+    def trains_views(self) -> bool:
+        """Whether a parser is to be trained here."""
+        return self.needs_lists and not all(view.given for view in self.views)
 
     @property
     def jackknifes(self) -> bool:
         """Whether the training lists come from folds."""
-        return self.trains_upstream and self.parts["train"].lists is None
+        return self.trains_views and self.parts["train"].lists is None
 
 
 def make_plan(options: TrainOptions) -> Plan:
@@ -198,14 +215,14 @@ def make_plan(options: TrainOptions) -> Plan:
         file = ready[name]
         lists = None if file is None else read_lists(file, sentences[name], inventory, options.k)
         parts[name] = Part(name, path, sentences[name], lists)
-    nlp, parser, backward = _upstream(options, parts)
-    check_sources(parts, with_upstream=nlp is not None)
-    if nlp is not None and parts["train"].lists is None:
+    views = _views(options, parts)
+    check_sources(parts, [view.source for view in views])
+    if options.upstream is not None and parts["train"].lists is None:
         notes.append(
-            f"the training lists come from {options.upstream} itself: right only if it was not "
+            f"training lists come from {options.upstream} itself: right only if it was not "
             f"trained on {options.train.name} (jackknifing needs an upstream trained here)"
         )
-    plan = Plan(options, parts, inventory, nlp, parser, backward, tuple(notes))
+    plan = Plan(options, parts, inventory, views, tuple(notes))
     if plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
         raise UserError(
             f"{options.train}: {len(sentences['train'])} sentences are too few for "
@@ -214,29 +231,25 @@ def make_plan(options: TrainOptions) -> Plan:
     return plan
 
 
-def _upstream(
-    options: TrainOptions, parts: Mapping[str, Part]
-) -> tuple[Pipeline | None, str, bool]:
-    """The given pipeline, if any; name of its parser or of the one to be trained; its twin."""
+def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]:
+    """The views that are needed, their settings checked and all sentences readable by them."""
     missing = [part for part in parts.values() if part.lists is None]
     if options.upstream is None and not missing:
-        return None, "parser", False
-    from tk_spacy.upstream.loading import (  # noqa: PLC0415  (imports spaCy)
-        check_config,
-        check_sentences,
-        find_parser,
-        has_twin,
-        load_pipeline,
+        return ()
+    views = make_views(
+        options.views,
+        seed=options.seed,
+        sampling=options.sampling,
+        upstream=options.upstream,
+        config=options.config,
+        max_steps=options.max_steps,
+        backward=options.backward,
+        search=options.search,
     )
-
-    for part in (parts["train"], *missing):
-        check_sentences(part.sentences)
-    if options.upstream is None:
-        parser = check_config(options.config, max_steps=options.max_steps, seed=options.seed)
-        return None, parser, options.backward
-    nlp = load_pipeline(options.upstream)
-    parser = find_parser(nlp, where=options.upstream)
-    return nlp, parser, has_twin(nlp, parser)
+    for view in views:
+        for part in (parts["train"], *missing):
+            view.check(part.sentences)
+    return views
 
 
 def overlap_notes(sentences: dict[str, list[Sentence]]) -> Iterator[str]:
@@ -257,18 +270,18 @@ def read_lists(
     return list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
 
 
-def check_sources(parts: Mapping[str, Part], *, with_upstream: bool) -> None:
+def check_sources(parts: Mapping[str, Part], sources: Sequence[str]) -> None:
     """Raises UserError where lists of different parsers would be mixed.
 
-    with_upstream: whether the model will hold a given pipeline, ready lists for all or not.
+    sources: of the views that make the missing lists, or that the model will hold.
     """
-    names = {"the upstream parser's lists": {SOURCE_NAME}} if with_upstream else {}
+    names = {"the model's parsers": set(sources)} if sources else {}
     for part in parts.values():
-        if part.lists is None:
-            names[f"the upstream parser ({part.name})"] = {SOURCE_NAME}
-        else:
+        if part.lists is not None:
             found = {name for trees in part.lists for name in trees.sources}
             names[f"the candidates of {part.name}"] = found
+    if not names:
+        return
     (first, expected), *rest = names.items()
     for where, found in rest:
         if found != expected:

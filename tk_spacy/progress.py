@@ -25,6 +25,9 @@ class Progress:
     def end(self, stage: str) -> None:
         """A stage has ended well; of one that fails nothing more is heard."""
 
+    def note(self, text: str) -> None:
+        """Something worth a line, but no reason to worry."""
+
     def warn(self, text: str) -> None:
         """Something the user should know, one line."""
 

@@ -1,50 +1,59 @@
-"""Candidate lists for a training: ready ones, or from an upstream parser that is trained here."""
+"""Candidate lists for a training: ready ones, or from views that are trained here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tk_spacy.candidates import CandidateList
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import write_kbest
 from tk_spacy.places import enter_work_directory
-from tk_spacy.plan import SOURCE_NAME, Plan
+from tk_spacy.plan import Plan
 from tk_spacy.progress import Stages
 from tk_spacy.threads import available_threads
-
-if TYPE_CHECKING:
-    from tk_spacy.upstream.loading import Pipeline
+from tk_spacy.views.jackknife import FoldProgress, JackknifeError, fold_seconds, jackknife
+from tk_spacy.views.merging import MergedSource
+from tk_spacy.views.protocol import ViewSource
+from tk_spacy.views.records import training_seconds
+from tk_spacy.views.whole import WholeTraining
 
 SUSPICIOUS_LEAD = 4.0
 """Points of UAS by which a base parser may be better on train than on dev."""
 
 
-def candidate_lists(
-    run: Stages, plan: Plan
-) -> tuple[Pipeline | None, dict[str, list[CandidateList]]]:
-    """The upstream, if there is one, and the lists of all parts, ready or made here."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposals:
+    """What the views gave.
+
+    lists: of each part.  sources: the views, trained and opened; none where none is needed.
+    seconds: wall time of each view's trainings, "whole" and (all together) "folds", also where they
+        were taken over from an earlier run.
+    """
+
+    lists: dict[str, list[CandidateList]]
+    sources: tuple[ViewSource, ...] = ()
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def candidate_lists(run: Stages, plan: Plan) -> Proposals:
+    """The lists of all parts, ready or made here, and the views that made them."""
     options = plan.options
     lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
-    nlp = plan.nlp
-    if not plan.needs_upstream:
-        return nlp, lists
-    from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415  (imports spaCy)
-
-    if nlp is None:
-        enter_work_directory(options.work_directory)
-        nlp, train_lists = _train_upstream(run, plan, options.work_directory)
+    work = options.work_directory
+    if plan.trains_views:
+        enter_work_directory(work)
+        train_lists = _train_views(run, plan, work)
         if train_lists is not None:
             lists["train"] = train_lists
-    source = SpacySource(
-        nlp,
-        component=plan.parser,
-        backward=plan.backward,
-        search=options.search,
-        inventory=plan.inventory,
-        name=SOURCE_NAME,
+    sources = tuple(
+        view.open(work / view.name, inventory=plan.inventory, n_threads=options.threads)
+        for view in plan.views
     )
+    if not plan.needs_lists:
+        return Proposals(lists, sources)
+    source = MergedSource(sources)
     for name, part in plan.parts.items():
         if name in lists:
             continue
@@ -53,13 +62,13 @@ def candidate_lists(
             for trees in source.candidates(part.sentences, k=options.k):
                 lists[name].append(trees)
                 report(len(lists[name]), len(part.sentences))
-    if options.workdir is not None and plan.trains_upstream:
+    if options.workdir is not None and plan.trains_views:
         for name, part in plan.parts.items():
             write_kbest(
                 options.workdir / f"{name}.kbest.conllu",
                 zip(part.sentences, lists[name], strict=True),
             )
-    return nlp, lists
+    return Proposals(lists, sources, _seconds(plan, work))
 
 
 def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iterator[str]:
@@ -82,60 +91,62 @@ def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iter
         )
 
 
-def _train_upstream(
-    run: Stages, plan: Plan, work: Path
-) -> tuple[Pipeline, list[CandidateList] | None]:
-    """The upstream trained on all of train, and lists for train from its folds where needed."""
-    from tk_spacy.upstream.jackknife import (  # noqa: PLC0415  (imports spaCy)
-        FoldProgress,
-        JackknifeError,
-        UpstreamSettings,
-        jackknife,
-    )
-    from tk_spacy.upstream.whole import WholeTraining  # noqa: PLC0415
-
+def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | None:
+    """The views trained on all of train, and lists for train from their folds where needed."""
     options = plan.options
     train = plan.parts["train"].sentences
-    settings = UpstreamSettings(
-        config=None if options.config is None else str(options.config),
-        component=plan.parser,
-        max_steps=options.max_steps,
-        seed=options.seed,
-        backward=plan.backward,
-        search=options.search,
-    )
     whole = WholeTraining(
         train,
         plan.parts["dev"].sentences,
-        directory=work / "upstream",
-        settings=settings,
-        report=lambda done, total: run.progress.update("  all of train", done, total),
+        plan.views,
+        directory=work,
+        n_threads=options.threads,
+        report=lambda view, done, of: run.progress.update(f"  all of train, {view}", done, of),
     )
+    if whole.kept:
+        run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
 
     def on_fold(fold: FoldProgress) -> None:
         whole.poll()
-        verb = {"train": "training", "parse": "parsing"}.get(fold.stage)
-        if verb is not None:
-            run.progress.update(f"  fold {fold.fold + 1}, {verb}", fold.step, fold.of)
+        if fold.stage in ("train", "parse"):
+            doing = f"training {fold.view}" if fold.stage == "train" else "parsing"
+            run.progress.update(f"  fold {fold.fold + 1}, {doing}", fold.step, fold.of)
 
+    what = " and ".join(view.name for view in plan.views if not view.given)
     if not plan.jackknifes:
-        with run.stage("training the upstream parser"):
-            return whole.result(), None
+        with run.stage(f"training the {what} parser"):
+            whole.finish()
+        return None
     processes = options.processes or available_threads()
     try:
-        with run.stage(f"training the upstream parser, {options.folds} folds"), whole:
+        with run.stage(f"training the {what} parser, {options.folds} folds"), whole:
             if processes > 1:
                 whole.start()
             lists = jackknife(
                 train,
+                plan.views,
                 workdir=work / "folds",
                 folds=options.folds,
                 k=options.k,
-                settings=settings,
                 processes=processes,
                 inventory=plan.inventory,
+                n_threads=options.threads,
                 progress=on_fold,
+                note=run.progress.note,
             )
-            return whole.result(), lists
+            whole.finish()
+            return lists
     except JackknifeError as error:
         raise UserError(f"{error}; finished parts are kept in {work}") from error
+
+
+def _seconds(plan: Plan, work: Path) -> dict[str, dict[str, float]]:
+    seconds = {}
+    for view in plan.views:
+        if view.given or not plan.trains_views:
+            continue
+        seconds[view.name] = {"whole": training_seconds(work / view.name)}
+        if plan.jackknifes:
+            folds = fold_seconds(work / "folds", view, folds=plan.options.folds)
+            seconds[view.name]["folds"] = folds
+    return seconds

@@ -169,6 +169,13 @@ FIRST = "first of the list"
 """The tree that the upstream scores highest: with two parsers, by both."""
 KERNEL_RERANKER, FINAL, ORACLE = "kernel reranker", "final system", "oracle"
 REPORT_FORMAT = "tk-spacy training report"
+
+
+def further_parser(source: str) -> str:
+    """Name of the row with the own trees of a parser beside the base parser, by its source."""
+    return f"{source.partition('+')[0]} parser"
+
+
 SYSTEMS = (BASE_PARSER, FIRST, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
 
 
@@ -176,8 +183,9 @@ SYSTEMS = (BASE_PARSER, FIRST, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
 class PartReport:
     """What was measured on dev or test.
 
-    scores: of each of SYSTEMS.  tests: paired bootstraps of the final system against the base
-    parser.  trees: mean number of candidates.  tokens_per_second: of choosing among ready lists.
+    scores: of each of SYSTEMS, and of further parsers (see `further_parser`).  tests: paired
+    bootstraps of the final system against the base parser.  trees: mean number of candidates.
+    tokens_per_second: of choosing among ready lists.
     """
 
     sentences: int
@@ -194,7 +202,8 @@ class RunTime:
 
     sentences, mean_length: of the training treebank.  support_parts: of the kernel reranker.
     training_seconds: of its last training.  threads: of training and reranking.  stages: wall
-    seconds of the command's stages.  peak_bytes: memory, children included.
+    seconds of the command's stages.  peak_bytes: memory, children included.  views: wall seconds of
+    each parser's trainings, "whole" and (all together) "folds".
     """
 
     sentences: int
@@ -206,6 +215,7 @@ class RunTime:
     stages: Mapping[str, float]
     total_seconds: float
     peak_bytes: int
+    views: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,8 +286,8 @@ def table_2(name: str, part: PartReport, title: str = "") -> Table:
         "sentence."
     )
     notes.append(
-        "base parser: the parser's own tree; first of the list: the tree that the upstream scores "
-        "highest; rerankers: without, final system: with the upstream's scores; oracle: the best "
+        "base parser: the (first) parser's own tree; first of the list: the tree that it scores "
+        "highest; rerankers: without, final system: with the parsers' scores; oracle: the best "
         "candidate by each score."
     )
     where = f" on {title}" if title else ""
@@ -293,6 +303,11 @@ def table_3(run: RunTime) -> Table:
         ("training time of the reranker", show_seconds(run.training_seconds)),
         ("reranking, tokens/s", round(run.tokens_per_second)),
         ("threads", run.threads),
+        *(
+            (f"training time of the {view} parser, {what}", show_seconds(seconds))
+            for view, times in run.views.items()
+            for what, seconds in times.items()
+        ),
     )
     return Table(
         title="Runtime of the kernel reranker",
@@ -317,45 +332,48 @@ def stages_table(run: RunTime) -> Table:
 
 
 def batch_table(
-    files: Sequence[Mapping[str, Any]], total: Mapping[str, Any], *, title: str = "Reranked files"
+    files: Sequence[Mapping[str, Any]],
+    total: Mapping[str, Any],
+    *,
+    title: str = "Reranked files",
+    reranked: bool = True,
 ) -> Table:
-    """One row for each file, as `file_reranking.FileResult.to_dict` has it, and their sum."""
+    """One row for each file, as `file_work.FileResult.to_dict` has it, and their sum.
+
+    reranked: whether trees were chosen, so that there is something to compare with.
+    """
     scored = any(row["scores"] for row in files)
+    systems = ("parser", "final") if reranked else ("final",)
     columns = [
         Column("file", "input", align="left"),
         Column("", "status", align="left"),
         Column("sents.", "sentences"),
         Column("words", "words"),
         Column("tokens/s", "tokens_per_second"),
-        Column("changed words", "changed"),
     ]
+    if reranked:
+        columns.append(Column("changed words", "changed"))
     if scored:
         columns += [
-            Column("UAS", "uas_parser"),
-            Column("→", "uas_final"),
-            Column("LAS", "las_parser"),
-            Column("→", "las_final"),
+            Column(metric.upper() if system == systems[0] else "→", f"{metric}_{system}")
+            for metric in ("uas", "las")
+            for system in systems
         ]
-    rows = [_batch_row(row, scored) for row in files]
+    rows = [_batch_row(row, columns) for row in files]
     if len(files) > 1:
         folder = os.path.commonpath([Path(row["input"]).parent for row in files])
         title = f"{title} of {folder}" if folder else title
         rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
-        rows.append(_batch_row({**total, "input": "total", "status": ""}, scored))
-    notes = ["Scores of the base parser → of the reranked trees."] if scored else []
+        rows.append(_batch_row({**total, "input": "total", "status": ""}, columns))
+    notes = ["Scores of the base parser → of the reranked trees."] if scored and reranked else []
     return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
 
 
-def _batch_row(row: Mapping[str, Any], scored: bool) -> tuple[Cell, ...]:
-    numbers: tuple[Cell, ...] = (None,) * 4
+def _batch_row(row: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
+    cells: dict[str, Cell] = {"input": row["input"], "status": row["status"]}
     if row["sentences"]:
-        speed = round(row["words"] / max(row["seconds"], 1e-9))
-        numbers = (row["sentences"], row["words"], speed, row["changed"])
-    cells = (row["input"], row["status"], *numbers)
-    if not scored:
-        return cells
-    scores = row["scores"]
-    if not scores:
-        return (*cells, None, None, None, None)
-    pairs = [(metric, system) for metric in ("uas", "las") for system in ("parser", "final")]
-    return (*cells, *(scores[system][metric] for metric, system in pairs))
+        cells |= {name: row[name] for name in ("sentences", "words", "changed")}
+        cells["tokens_per_second"] = round(row["words"] / max(row["seconds"], 1e-9))
+    for system, scores in (row["scores"] or {}).items():
+        cells |= {f"{metric}_{system}": score for metric, score in scores.items()}
+    return tuple(cells.get(column.key) for column in columns)

@@ -11,8 +11,10 @@ from tk_spacy.cli.demo import demo_cli
 from tk_spacy.cli.evaluate import evaluate_cli
 from tk_spacy.cli.info import info_cli
 from tk_spacy.cli.kbest import kbest_cli
+from tk_spacy.cli.parse import parse_cli
 from tk_spacy.cli.rerank import rerank_cli
 from tk_spacy.cli.train import train_cli
+from tk_spacy.cli.train_parser import train_parser_cli
 
 HELP = """
 Rerank the k best parses of a dependency parser with template kernels.
@@ -60,6 +62,8 @@ for name, command in (
     ("train", train_cli),
     ("rerank", rerank_cli),
     ("kbest", kbest_cli),
+    ("train-parser", train_parser_cli),
+    ("parse", parse_cli),
     ("evaluate", evaluate_cli),
     ("info", info_cli),
     ("demo", demo_cli),

@@ -51,6 +51,10 @@ class Lines(Progress):
         spent = time.perf_counter() - self._began.pop(stage, time.perf_counter())
         self._shell.note(f"{stage}: {show_seconds(spent)}")
 
+    def note(self, text: str) -> None:
+        """Show it."""
+        self._shell.note(text)
+
     def warn(self, text: str) -> None:
         """Show it."""
         self._shell.warn(text)
@@ -96,6 +100,10 @@ class Bars(Progress):
         if task is not None:
             total = self._rich.tasks[self._rich.task_ids.index(task)].total or 1
             self._rich.update(task, completed=total, total=total)
+
+    def note(self, text: str) -> None:
+        """Show it above the bars."""
+        self._shell.note(text)
 
     def warn(self, text: str) -> None:
         """Show it above the bars."""

@@ -12,7 +12,7 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
-from tk_spacy.cli.train import show_training
+from tk_spacy.cli.train import SAMPLING_DEFAULT, chosen_views, sampling_changes, show_training
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions
@@ -20,6 +20,8 @@ from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import Settings
 from tk_spacy.synthetic import write_treebank
+from tk_spacy.views.making import check_names
+from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
 
 SYNTHETIC = (
     "THE DATA ARE SYNTHETIC: sentences of an invented language, made up by a program. The scores "
@@ -32,17 +34,20 @@ def demo(
     *,
     sentences: int = 600,
     seed: int = 0,
+    views: tuple[str, ...] = DEFAULT_VIEWS,
+    epochs: int | None = None,
     max_steps: int | None = None,
     threads: int | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> TrainReport:
-    """Write a synthetic treebank into a directory and train on it, with a small upstream parser.
+    """Write a synthetic treebank into a directory and train on it, with small parsers.
 
     The directory then holds the treebank's three files and `model`.  The same arguments give the
     same scores.  Raises UserError where there is a model already.
     """
     model = directory / "model"
+    check_names(views)
     if model.exists():
         raise UserError(f"{model}: exists already; choose another directory")
     files = write_treebank(
@@ -53,14 +58,16 @@ def demo(
         seed=seed,
     )
     with resources.as_file(resources.files("tk_spacy.configs") / "small.cfg") as config:
+        of_spacy = {"config": config, "backward": False} if SPACY in views else {}
         options = TrainOptions(
             train=files["train"],
             dev=files["dev"],
             test=files["test"],
             output=model,
-            config=config,
+            views=views,
+            sampling=sampling_changes(epochs=epochs),
+            **of_spacy,  # type: ignore[arg-type]
             max_steps=max_steps,
-            backward=False,
             folds=3,
             k=15,
             settings=Settings(iterations=5),
@@ -82,10 +89,28 @@ def demo_cli(
     ] = None,
     sentences: Annotated[int, typer.Option(min=100, help="Sentences of the training part.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the treebank and the training.")] = 0,
+    views: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VIEW,...",
+            help="Parsers: sampling, spacy, or both.",
+            show_default=",".join(DEFAULT_VIEWS),
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Passes over the treebank of the sampling parser's training.",
+            show_default=str(SAMPLING_DEFAULT.epochs),
+        ),
+    ] = None,
     max_steps: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Steps of the parsers' training.", show_default="150, a few seconds each"
+            min=1,
+            help="Steps of the spaCy parsers' training.",
+            show_default="150, a few seconds each",
         ),
     ] = None,
     threads: Threads = None,
@@ -118,6 +143,8 @@ def demo_cli(
                 place,
                 sentences=sentences,
                 seed=seed,
+                views=chosen_views(views),
+                epochs=epochs,
                 max_steps=max_steps,
                 threads=threads,
                 processes=processes,

@@ -65,7 +65,7 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
             (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
         )
     if "upstream" in about:
-        rows.append(("upstream parser", _upstream(about)))
+        rows += _parsers(about)
     if "candidates" in about:
         lists = about["candidates"]
         files = "".join(f", {name} from {file}" for name, file in lists["files"].items())
@@ -102,14 +102,30 @@ def _settings_table(settings: dict[str, Any]) -> Table:
     return _pairs("Settings", rows)
 
 
-def _upstream(about: dict[str, Any]) -> str:
+def _parsers(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """One row for each view; models of an earlier version have one upstream parser instead."""
     upstream = about["upstream"]
-    if not upstream["trained"]:
-        return upstream["pipeline"] or "none: ready lists"
-    folds = f", {upstream['folds']} folds" if upstream["folds"] else ""
-    twin = ", with right-to-left twin" if about.get("backward") else ""
-    steps = f", {upstream['max_steps']} steps" if upstream["max_steps"] else ""
-    return f"trained, config {upstream['config']}{steps}{twin}{folds}"
+    folds = f", {upstream['folds']} folds" if upstream.get("folds") else ""
+    if "views" not in about:
+        if not upstream["trained"]:
+            return [("spaCy parser", upstream["pipeline"] or "none: ready lists")]
+        twin = ", with right-to-left twin" if about.get("backward") else ""
+        steps = f", {upstream['max_steps']} steps" if upstream["max_steps"] else ""
+        return [("spaCy parser", f"trained, config {upstream['config']}{steps}{twin}{folds}")]
+    if not about["views"]:
+        return [("parsers", "none: ready lists")]
+    return [(f"{name} parser", _view(view) + folds) for name, view in about["views"].items()]
+
+
+def _view(view: dict[str, Any]) -> str:
+    """The settings of a view that tell most."""
+    if "pipeline" in view:
+        return str(view["pipeline"])
+    if "config" in view:
+        twin = ", with right-to-left twin" if view["backward"] else ""
+        steps = f", {view['max_steps']} steps" if view["max_steps"] else ""
+        return f"trained, config {view['config']}{steps}{twin}"
+    return f"trained, order {view['order']}, {view['epochs']} epochs"
 
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -10,15 +10,17 @@ from typing import Annotated
 import typer
 
 from tk_spacy.batch import estimate_sentences, find_jobs
-from tk_spacy.candidates import CandidateList
+from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import Form, write_kbest
-from tk_spacy.plan import SEARCHES, SOURCE_NAME, Search
+from tk_spacy.models import is_parser, read_parser
+from tk_spacy.plan import SEARCHES, Search
 from tk_spacy.progress import Progress
 from tk_spacy.report import Column, Table
 from tk_spacy.treebank import Sentence, read_conllu
+from tk_spacy.views.merging import MergedSource
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
@@ -36,7 +38,7 @@ def kbest(
 ) -> dict[str, float]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
-    pipeline: directory or package of a spaCy pipeline, with or without a reranker.
+    pipeline: see `kbest_source`.
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
@@ -47,16 +49,7 @@ def kbest(
     if source.is_dir():
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
     (size,) = estimate_sentences([source])
-    from tk_spacy.upstream.loading import find_parser, load_pipeline  # noqa: PLC0415  (spaCy)
-    from tk_spacy.upstream.spacy_parser import SpacySource  # noqa: PLC0415
-
-    nlp = load_pipeline(pipeline)
-    parser = SpacySource(
-        nlp,
-        component=find_parser(nlp, where=pipeline),
-        search=search,
-        name=SOURCE_NAME,
-    )
+    parser = kbest_source(pipeline, search=search)
     report = progress or Progress()
     counted = {"sentences": 0, "words": 0, "trees": 0}
 
@@ -75,6 +68,32 @@ def kbest(
     write_kbest(job.target, pairs(), form=form)
     report.end(STAGE)
     return {**counted, "trees_per_sentence": counted["trees"] / counted["sentences"]}
+
+
+def kbest_source(
+    pipeline: str, *, search: Search = "discrepancy", n_threads: int | None = None
+) -> MergedSource:
+    """The parsers of a model: those of its reranker, else its spaCy parser, else its tk_parser.
+
+    pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser.
+    """
+    inventory = LabelInventory()
+    if is_parser(Path(pipeline)):
+        from tk_spacy.sampling.source import SamplingSource  # noqa: PLC0415
+
+        parser = read_parser(Path(pipeline))
+        return MergedSource([SamplingSource(parser, inventory=inventory, n_threads=n_threads)])
+    from tk_spacy.upstream.loading import load_pipeline, proposing_parsers  # noqa: PLC0415 (spaCy)
+    from tk_spacy.upstream.pipeline_sources import pipeline_sources  # noqa: PLC0415
+
+    nlp = load_pipeline(pipeline)
+    components, reranker = proposing_parsers(nlp, where=pipeline)
+    return MergedSource(
+        pipeline_sources(
+            nlp, components, reranker=reranker, search=search, inventory=inventory,
+            n_threads=n_threads,
+        )
+    )  # fmt: skip
 
 
 def kbest_cli(

@@ -15,10 +15,14 @@ from tk_spacy.part_types import PART_TYPES
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import SEARCHES, TrainOptions
 from tk_spacy.report import TrainReport
+from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.settings import Settings
+from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
 
-UPSTREAM, LISTS, RERANKER = "Upstream parser", "Candidate lists", "Reranker"
+PARSERS, SAMPLING = "Parsers", "Sampling parser"
+UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
 DEFAULT = Settings()
+SAMPLING_DEFAULT = SamplingSettings()
 
 
 def train_cli(
@@ -50,6 +54,45 @@ def train_cli(
         int, typer.Option(min=0, help="Seed of the parser, the tuning split and the bootstrap.")
     ] = 0,
     threads: Threads = None,
+    views: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VIEW,...",
+            help="Parsers that propose trees and score those of all, the main one first: sampling "
+            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), or "
+            "both.",
+            show_default="sampling, or spacy with --upstream",
+            rich_help_panel=PARSERS,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Passes over the treebank; the best of them on dev is kept.",
+            show_default=str(SAMPLING_DEFAULT.epochs),
+            rich_help_panel=SAMPLING,
+        ),
+    ] = None,
+    order: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=3,
+            help="Arcs in a feature, at most: 2 is faster than 3, and sometimes as good.",
+            show_default=str(SAMPLING_DEFAULT.order),
+            rich_help_panel=SAMPLING,
+        ),
+    ] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Starts of the search for a sentence's trees.",
+            show_default=str(SAMPLING_DEFAULT.restarts),
+            rich_help_panel=SAMPLING,
+        ),
+    ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +134,7 @@ def train_cli(
             min=2,
             help="Folds of the jackknife that makes the training lists: each is parsed by a parser "
             "trained on all others.",
-            rich_help_panel=UPSTREAM,
+            rich_help_panel=PARSERS,
         ),
     ] = 5,
     processes: Annotated[
@@ -100,7 +143,7 @@ def train_cli(
             min=1,
             help="Folds trained at a time, each in a process of its own.",
             show_default="one a core",
-            rich_help_panel=UPSTREAM,
+            rich_help_panel=PARSERS,
         ),
     ] = None,
     k: Annotated[
@@ -235,20 +278,24 @@ def train_cli(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train a reranker from a treebank, and show what it gains.
+    """Train a parser and a reranker from a treebank, and show what the reranker gains.
 
-    Trains a spaCy parser, makes lists of its k best trees for the treebank (by jackknifing: no
-    parser ever sees the sentences whose lists it makes), trains the reranker on them, and tunes the
-    weight of the parser's own score. The scores of parser, rerankers, final system and oracle are
-    shown and saved with the model, a directory for `tk-spacy rerank` and for `spacy.load`.
+    Trains a parser, makes lists of its k best trees for the treebank (by jackknifing: no parser
+    ever sees the sentences whose lists it makes), trains the reranker on them, and tunes the weight
+    of the parser's own score. The scores of parser, rerankers, final system and oracle are shown
+    and saved with the model, a directory for `tk-spacy rerank` and for `spacy.load`.
 
     Everything at its defaults:
 
         tk-spacy train train.conllu --dev dev.conllu --test test.conllu -o model
 
+    Two parsers of different kinds, better than either, and slower:
+
+        tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,spacy
+
     A quick try with a weak parser:
 
-        tk-spacy train train.conllu --dev dev.conllu -o model --max-steps 400 --folds 2
+        tk-spacy train train.conllu --dev dev.conllu -o model --epochs 3 --order 1 --folds 2
 
     Lists of another parser, for reranking its k-best files:
 
@@ -271,6 +318,8 @@ def train_cli(
             output=output,
             overwrite=overwrite,
             workdir=workdir,
+            views=chosen_views(views, upstream=upstream),
+            sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
             upstream=upstream,
             backward=backward,
             config=config,
@@ -303,6 +352,18 @@ def train_cli(
         with progress_of(shell) as progress:
             report = train_pipeline(options, progress=progress)
         show_training(shell, report, output)
+
+
+def chosen_views(views: str | None, *, upstream: str | None = None) -> tuple[str, ...]:
+    """The views that a user named, or those that are meant without a name."""
+    if views is not None:
+        return split(views)
+    return (SPACY,) if upstream is not None else DEFAULT_VIEWS
+
+
+def sampling_changes(**given: int | None) -> dict[str, int]:
+    """The settings of the sampling parser that a user gave."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def show_training(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spacy.errors import Errors
@@ -22,15 +22,21 @@ SEARCHES = ("discrepancy", "beam", "both")
 PUNCTUATION_LABELS = ("p", "punct")  # as spaCy's parser leaves them out of its scores
 
 
-def check_config(name: str, *, source: str, search: str, k: int, n_threads: int | None) -> None:
+def check_config(
+    name: str, *, sources: Sequence[str], search: str, k: int, n_threads: int | None
+) -> None:
     """Raise UserError for a config value that the component `name` cannot use."""
     check_count(name, "k", k)
     if n_threads is not None:
         check_count(name, "n_threads", n_threads)
     if search not in SEARCHES:
         raise UserError(f"{name}: search is {search!r}; choose {' or '.join(SEARCHES)}")
-    if not source or source == name:
-        raise UserError(f"{name}: source is {source!r}; it must name the pipeline's parser")
+    for source in sources or ("",):
+        if not source or source == name or list(sources).count(source) > 1:
+            raise UserError(
+                f"{name}: source is {source!r}; it must name the pipeline's parser, or several "
+                f"different ones"
+            )
 
 
 def check_count(name: str, setting: str, value: object, *, at_least: int = 1) -> None:
@@ -43,24 +49,26 @@ def check_source(nlp: Language, name: str, source: str) -> None:
     """Raise UserError where `source` is no parser of the pipeline."""
     from spacy.pipeline import DependencyParser  # noqa: PLC0415
 
+    from tk_spacy.parser_component import TkParser  # noqa: PLC0415
+
     if source not in nlp.component_names:
         raise UserError(
             f"{name}: the pipeline has no component {source!r} to propose trees (it has: "
             f"{', '.join(nlp.component_names) or 'none'}); add it, or set source to its name"
         )
     parser = nlp.get_pipe(source)
-    if not isinstance(parser, DependencyParser):
+    if not isinstance(parser, DependencyParser | TkParser):
         raise UserError(
-            f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser' or "
-            f"'beam_parser'"
+            f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser', "
+            f"'beam_parser' or 'tk_parser'"
         )
 
 
-def untrained(name: str) -> str:
+def untrained(name: str, attribute: str = "reranker") -> str:
     """What to say where the component is used before it has a model."""
     return (
         f"{Errors.E109.format(name=name)} Or load a trained model: name it as model in "
-        f"[initialize.components.{name}], or set the component's `reranker`."
+        f"[initialize.components.{name}], or set the component's `{attribute}`."
     )
 
 

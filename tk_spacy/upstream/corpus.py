@@ -8,14 +8,15 @@ they are cut off, so that they never reach a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from spacy.attrs import DEP, HEAD
 from spacy.parts_of_speech import IDS as UPOS_IDS
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 from spacy.util import registry
 
@@ -135,6 +136,17 @@ def sentence_from_doc(source: Doc | Span, *, sent_id: str | None = None) -> Sent
                 f"{heads.count(0)} roots; take the sentences one by one (sentences_from_doc)"
             )
         deprels = [to_ud_label(t.dep_) for t in tokens]
+    return sentence_of_tokens(tokens, heads=heads, deprels=deprels, sent_id=sent_id)
+
+
+def sentence_of_tokens(
+    tokens: Sequence[Token],
+    *,
+    heads: Sequence[int] | NDArray[np.int32] | None = None,
+    deprels: Sequence[str] | None = None,
+    sent_id: str | None = None,
+) -> Sentence:
+    """Some tokens as a Sentence, with UD heads and labels where they are given."""
     return Sentence.from_columns(
         forms=[_form(t.text) for t in tokens],
         lemmas=[_form(t.lemma_) for t in tokens],

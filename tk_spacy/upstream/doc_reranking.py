@@ -1,9 +1,9 @@
-"""Choosing trees for the sentences of Docs: a parser's candidates, then the reranker."""
+"""Choosing trees for the sentences of Docs: the parsers' candidates, then the reranker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from spacy.util import minibatch
 
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.reranker import Reranker
-from tk_spacy.upstream.corpus import to_ud_label
 from tk_spacy.upstream.doc_trees import DocSentence
-from tk_spacy.upstream.spacy_parser import SpacySource
+from tk_spacy.upstream.pipeline_sources import DocSource
+from tk_spacy.views.merging import merge
 
 SENTENCES_AT_A_TIME = 128
 """Sentences whose candidates are held in memory together."""
@@ -52,20 +52,20 @@ class Choice:
 
 def choose_trees(
     reranker: Reranker,
-    source: SpacySource,
+    sources: Sequence[DocSource],
     sentences: Iterable[DocSentence],
     *,
+    inventory: LabelInventory,
     k: int,
     n_threads: int | None = None,
 ) -> Iterator[Choice]:
-    """The choice for each sentence, in order; the Docs stay as they are."""
+    """The choice for each sentence, in order; the Docs stay as they are.
+
+    sources: the parsers, which share the inventory; the Docs' own trees are taken for the first's.
+    """
     for batch in minibatch(sentences, size=SENTENCES_AT_A_TIME):
         asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
-        found = source.candidates_from_docs((s.as_doc() for s in asked), k=k)
-        lists = [
-            _word_candidates(sentence, trees, source=source, k=k)
-            for sentence, trees in zip(asked, found, strict=True)
-        ]
+        lists = _candidates(asked, sources, inventory=inventory, k=k)
         pairs = [pair for pair in zip(asked, lists, strict=True) if len(pair[1]) > 1]
         scores = reranker.batch_scores(
             [(s.as_sentence(), trees) for s, trees in pairs], n_threads=n_threads
@@ -107,39 +107,53 @@ def _no_choice(sentence: DocSentence) -> Choice:
     return Choice(sentence, confidence=1.0, n_candidates=1)
 
 
-def _word_candidates(
-    sentence: DocSentence, found: CandidateList, *, source: SpacySource, k: int
+def _candidates(
+    sentences: Sequence[DocSentence],
+    sources: Sequence[DocSource],
+    *,
+    inventory: LabelInventory,
+    k: int,
+) -> list[CandidateList]:
+    """Trees over words from all sources with the scores of all, as `MergedSource` makes them."""
+    if not sentences:
+        return []
+    proposed = [
+        [
+            _with_own_tree(sentence, found, source, inventory, is_base=not number)
+            for sentence, found in zip(sentences, source.trees(sentences, k=k), strict=True)
+        ]
+        for number, source in enumerate(sources)
+    ]
+    lists = [merge(own, k=k) for own in zip(*proposed, strict=True)]
+    for column, source in enumerate(sources):
+        open_ = [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, column]).any()]
+        found = source.score([sentences[i] for i in open_], [lists[i] for i in open_])
+        for i, own in zip(open_, found, strict=True):
+            scores = lists[i].scores.copy()
+            scores[:, column] = np.where(np.isnan(scores[:, column]), own, scores[:, column])
+            lists[i] = lists[i].with_scores(scores)
+    return lists
+
+
+def _with_own_tree(
+    sentence: DocSentence,
+    found: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], int],
+    source: DocSource,
+    inventory: LabelInventory,
+    *,
+    is_base: bool,
 ) -> CandidateList:
-    """Candidates over tokens as trees over words, with the Doc's own tree among them, as base.
+    """A source's trees, the Doc's own among them: as base, or after all others.
 
     It mostly is among them already; where a parser saw more than the sentence, it need not be.
     """
     assert sentence.heads is not None
-    inventory = found.inventory
-    heads, labels, scores = sentence.word_trees(found)
-    own = sentence.heads, inventory.encode(sentence.deprels)
-    equal = np.flatnonzero((heads == own[0]).all(axis=1) & (labels == own[1]).all(axis=1))
-    if equal.size and heads is found.heads:  # no white space: the list is in order already
-        return replace(found, base=int(equal[0]))
-    if equal.size:
-        base = int(equal[0])
-    else:
-        base = len(heads)
-        heads = np.concatenate([heads, own[0][None]])
-        labels = np.concatenate([labels, own[1][None]])
-        scores = np.concatenate([scores, [_own_score(sentence, source, inventory)]])
+    heads, labels, scores, base = found
     return CandidateList.from_arrays(
-        heads, labels, scores, inventory=inventory, sources=found.sources, k=k, base=base
+        np.concatenate([heads, sentence.heads[None]]),
+        np.concatenate([labels, inventory.encode(sentence.deprels)[None]]),
+        np.append(scores, np.nan)[:, None],
+        inventory=inventory,
+        sources=(source.name,),
+        base=len(heads) if is_base else base,
     )
-
-
-def _own_score(
-    sentence: DocSentence, source: SpacySource, inventory: LabelInventory
-) -> NDArray[np.float64]:
-    """The parser's score of the Doc's own tree, NaN where it does not know one of the relations."""
-    deprels = [to_ud_label(label) for label in sentence.token_labels]
-    tree = CandidateList.build(
-        [(sentence.token_heads, deprels, np.nan)], inventory=inventory, sources=(source.name,)
-    )
-    score = source.scores_of_doc(sentence.as_doc(), tree)
-    return np.where(np.isfinite(score), score, np.nan)

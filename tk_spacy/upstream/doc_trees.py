@@ -8,7 +8,7 @@ next word above.  White-space tokens keep their heads when a tree is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,20 +81,35 @@ class DocSentence:
             deprels=self.deprels if parsed else None,
         )
 
-    def word_trees(self, trees: CandidateList) -> tuple[Int32, Int32, NDArray[np.float64]]:
-        """Candidates over all n tokens as trees over the m words: heads, labels and scores.
+    def word_trees(self, trees: CandidateList) -> tuple[Int32, Int32, NDArray[np.float64], int]:
+        """Candidates over all n tokens as trees over the m words: heads, labels, scores and base.
 
-        Those that are no tree with a single root any more are left out.
+        Those that are no tree with a single root any more are left out, the base perhaps as well:
+        it is row 0 then.
         """
         if len(self.words) == self.end - self.start:
-            return trees.heads, trees.labels, trees.scores
+            return trees.heads, trees.labels, trees.scores, trees.base
         heads = _contract(trees.heads, self.words)
         rows = np.setdiff1d(np.arange(len(heads)), invalid_trees(heads))
         heads = heads[rows]
         labels = trees.labels[rows][:, self.words]
         # A word that lost its white-space head may have become the root.
         labels = np.where(heads == 0, np.int32(trees.inventory.add(UD_ROOT)), labels)
-        return heads, labels, trees.scores[rows]
+        base = np.flatnonzero(rows == trees.base)
+        return heads, labels, trees.scores[rows], int(base[0]) if base.size else 0
+
+    def token_trees(self, trees: CandidateList) -> CandidateList:
+        """Candidates over the words as trees over all tokens, white space where it hangs now."""
+        n = self.end - self.start
+        if len(self.words) == n:
+            return trees
+        places = np.append(self.words + 1, 0).astype(np.int32)
+        heads = np.tile(self.token_heads, (len(trees), 1))
+        heads[:, self.words] = places[trees.heads - 1]
+        own = trees.inventory.encode(map(to_ud_label, self.token_labels))
+        labels = np.tile(own, (len(trees), 1))
+        labels[:, self.words] = trees.labels
+        return replace(trees, heads=heads, labels=labels)
 
 
 def read_sentences(doc: Doc) -> list[DocSentence]:

@@ -15,24 +15,21 @@ import numpy as np
 from spacy.training import Example
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
-from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import read_kbest
 from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings
 from tk_spacy.training import train_reranker
 from tk_spacy.treebank import Sentence
-from tk_spacy.upstream.doc_trees import read_sentences
-from tk_spacy.upstream.jackknife import FoldProgress, UpstreamSettings, jackknife
+from tk_spacy.upstream.gold import gold_sentences
 from tk_spacy.upstream.spacy_parser import Search, listened_pipes
 from tk_spacy.upstream.train_parser import backward_name
+from tk_spacy.views.jackknife import FoldProgress, jackknife
+from tk_spacy.views.protocol import View
+from tk_spacy.views.spacy_view import SpacyView
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
-
-SOURCE_NAME = "spacy"
-"""What the scores of the pipeline's parser are called in candidate lists."""
 
 Report = Callable[[str], None]
 
@@ -45,41 +42,11 @@ def find_model(path: str | Path, component: str) -> Reranker:
     return Reranker.from_disk(inside if is_pipeline else path)
 
 
-def gold_sentences(examples: Iterable[Example]) -> list[Sentence]:
-    """The sentences of the references, with their trees.
-
-    Tags are those of the predicted Doc where it has some, as it will when the model is applied,
-    else the reference's.  Sentences without a usable tree are left out.
-    Raises UserError where none is left.
-    """
-    sentences = []
-    for example in examples:
-        tagged = _tagged(example)
-        for sentence in read_sentences(example.reference):
-            if sentence.heads is not None:
-                sentences.append(sentence.as_sentence(tags_from=tagged))
-    if not sentences:
-        raise UserError(
-            "the training examples hold no dependency tree: give the training corpus heads and "
-            "labels, or load a trained model (model = PATH)"
-        )
-    return sentences
-
-
-def _tagged(example: Example) -> Doc | None:
-    predicted, reference = example.predicted, example.reference
-    if not any(predicted.has_annotation(name) for name in ("TAG", "POS", "MORPH")):
-        return None
-    if [token.text for token in predicted] != [token.text for token in reference]:
-        return None
-    return predicted
-
-
 def train_from_examples(
     nlp: Language,
     examples: Iterable[Example],
     *,
-    source: str,
+    sources: Sequence[str],
     search: Search,
     k: int,
     candidates: str | Path | None = None,
@@ -94,22 +61,27 @@ def train_from_examples(
 ) -> Reranker:
     """Train a reranker from gold trees and the candidates of parsers that did not see them.
 
-    nlp, source: the pipeline and its parser, whose configuration the folds' parsers take.
+    nlp, sources: the pipeline and its parsers, whose configuration the folds' parsers take.
     candidates: a k-best file with lists for all sentences, instead of jackknifing.
     The rest: see `TkReranker.initialize`.  report: called with lines about the progress.
     """
     sentences = gold_sentences(examples)
     inventory = LabelInventory()
-    about: dict[str, Any] = {"search": search, "k": k}
+    views = [
+        pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
+        for source in sources
+    ]
+    names = [view.source for view in views]
+    about: dict[str, Any] = {"search": search, "k": k, "sources": names}
+    # The folds' parsers have a right-to-left twin if the pipeline's has.
+    twins = [view.backward for view in views if isinstance(view, SpacyView)]
+    about["backward"] = twins[0] if twins else None
     if candidates is not None:
-        lists = lists_from_file(candidates, sentences, inventory=inventory, k=k)
+        lists = lists_from_file(candidates, sentences, sources=names, inventory=inventory, k=k)
     else:
-        # The folds' parsers have a right-to-left twin if the pipeline's has.
-        about["backward"] = backward = backward_name(source) in nlp.component_names
         lists = _jackknifed(
-            nlp, sentences, source=source, backward=backward, search=search, k=k, folds=folds,
-            max_steps=max_steps, processes=processes, workdir=workdir, inventory=inventory,
-            report=report,
+            views, sentences, k=k, folds=folds, processes=processes, workdir=workdir,
+            inventory=inventory, n_threads=n_threads, report=report,
         )  # fmt: skip
     schema = Schema.fit(sentences, labels=inventory.names, use_lemma=settings.use_lemma)
     reranker, stats = train_reranker(
@@ -122,19 +94,45 @@ def train_from_examples(
     return replace(reranker, about=about)
 
 
+def pipeline_view(
+    nlp: Language, component: str, *, search: Search, max_steps: int, seed: int
+) -> View:
+    """The view that trains parsers like a component of a pipeline."""
+    from tk_spacy.parser_component import TkParser  # noqa: PLC0415
+
+    parser = nlp.get_pipe(component)
+    if isinstance(parser, TkParser):
+        from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
+
+        return SamplingView.from_settings({"seed": seed, **parser.settings})
+    return SpacyView(
+        config=fold_config(nlp, component, max_steps=max_steps),
+        component=component,
+        search=search,
+        backward=backward_name(component) in nlp.component_names,
+    )
+
+
 def lists_from_file(
-    path: str | Path, sentences: Sequence[Sentence], *, inventory: LabelInventory, k: int
+    path: str | Path,
+    sentences: Sequence[Sentence],
+    *,
+    sources: Sequence[str],
+    inventory: LabelInventory,
+    k: int,
 ) -> list[CandidateList]:
     """The lists of a k-best file, matched to sentences by their words (Docs have no sent_id).
 
-    Raises CandidateError where a sentence has none, or the pipeline's parser did not score them.
+    sources: the pipeline's parsers, the main one first.
+    Raises CandidateError where a sentence has no list, or other parsers scored it.
     """
     found: dict[tuple[str, ...], deque[CandidateList]] = defaultdict(deque)
-    for sentence, trees in read_kbest(path, inventory=inventory, source=SOURCE_NAME, k=k):
-        if SOURCE_NAME not in trees.sources:
+    for sentence, trees in read_kbest(path, inventory=inventory, source=sources[0], k=k):
+        if set(trees.sources) != set(sources):
             raise CandidateError(
-                f"{path}:{sentence.line}: candidates scored by {', '.join(trees.sources)}, but a "
-                f"pipeline's parser is {SOURCE_NAME!r}: make the file with it (tk-spacy kbest)"
+                f"{path}:{sentence.line}: candidates scored by {', '.join(trees.sources)}, but the "
+                f"pipeline's parsers are {', '.join(sources)}: make the file with it (tk-spacy "
+                f"kbest)"
             )
         found[sentence.forms].append(trees)
     lists = []
@@ -147,41 +145,40 @@ def lists_from_file(
 
 
 def _jackknifed(
-    nlp: Language,
+    views: Sequence[View],
     sentences: Sequence[Sentence],
     *,
-    source: str,
-    backward: bool,
-    search: Search,
     k: int,
     folds: int,
-    max_steps: int,
     processes: int | None,
     workdir: str | Path | None,
     inventory: LabelInventory,
+    n_threads: int | None,
     report: Report,
 ) -> list[CandidateList]:
+    seen: set[tuple[int, str, str]] = set()
+
     def on_progress(state: FoldProgress) -> None:
-        if state.stage == "resumed" or (state.stage in ("train", "parse") and state.step == 1):
-            words = {"train": "training a parser", "parse": "parsing", "resumed": "done before"}
-            report(f"fold {state.fold + 1} of {folds}: {words[state.stage]}")
+        key = (state.fold, state.stage, state.view)
+        if state.stage == "done" or key in seen:
+            return
+        seen.add(key)
+        words = {"train": "training a parser", "parse": "parsing", "resumed": "done before"}
+        report(f"fold {state.fold + 1} of {folds}: {words[state.stage]}")
 
     with (
         tempfile.TemporaryDirectory(prefix="tk_spacy_folds_") as temporary,
         _random_state_kept(),
     ):
-        config = Path(temporary) / "upstream.cfg"
-        config.write_text(fold_config(nlp, source, max_steps=max_steps), encoding="utf-8")
         return jackknife(
             sentences,
+            views,
             workdir=temporary if workdir is None else workdir,
             folds=folds,
             k=k,
-            settings=UpstreamSettings(
-                config=str(config), component=source, search=search, backward=backward
-            ),
             processes=processes,
             inventory=inventory,
+            n_threads=n_threads,
             progress=on_progress,
         )
 

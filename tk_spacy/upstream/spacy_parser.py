@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-__all__ = ["Search", "SpacySource", "listened_pipes", "train_upstream"]
+__all__ = ["Search", "SpacySource", "listened_pipes", "source_name", "train_upstream"]
 
 
 MAX_K = 10_000
 """More candidates are not looked for: a beam of any width would be tried, whatever its memory."""
+
+
+def source_name(*, backward: bool) -> str:
+    """What scores are called: those of one parser and the sums of two are not the same."""
+    return "spacy+backward" if backward else "spacy"
 
 
 class SpacySource:
@@ -47,6 +52,7 @@ class SpacySource:
                 trees.
     inventory:  table of labels to share with other lists.
     gold_tags:  whether the parser sees a Sentence's XPOS, UPOS, FEATS and LEMMA columns.
+    name:       of the scores, None for `source_name`.
 
     A candidate's score is the natural logarithm of a probability: that of the likeliest known
     derivation of the tree, each action normalised over the actions allowed in its state; where
@@ -69,14 +75,14 @@ class SpacySource:
         label_cost: float = 3.0,
         inventory: LabelInventory | None = None,
         gold_tags: bool = True,
-        name: str = "spacy",
+        name: str | None = None,
     ) -> None:
         if search not in ("discrepancy", "beam", "both"):
             raise ValueError(f"search must be discrepancy, beam or both, got {search!r}")
         if runs < 1:
             raise ValueError(f"runs must be at least 1, got {runs}")
-        self.name = name
         self.nlp = nlp
+        self.component = component
         self.batch_words = batch_words
         self.label_cost = label_cost
         self.gold_tags = gold_tags
@@ -84,6 +90,7 @@ class SpacySource:
         twin = backward_name(component)
         if backward is None:
             backward = twin in nlp.component_names
+        self.name = source_name(backward=backward) if name is None else name
         self._readings = [
             Reading(
                 nlp,
@@ -126,24 +133,34 @@ class SpacySource:
                     sources=(self.name,),
                 )
 
-    def scores(self, sentence: Sentence, trees: CandidateList) -> NDArray[np.float64]:
+    def score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[NDArray[np.float64]]:
         """What the parser, or both, think of trees of any origin: log-probabilities float64[k].
 
-        -infinity where a tree has a relation that a parser was not trained on.
+        NaN where a tree has a relation that a parser was not trained on.
         """
-        doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
-        return self.scores_of_doc(doc, trees)
+        vocab = self.nlp.vocab
+        docs = (doc_from_sentence(vocab, s, gold_tags=self.gold_tags) for s in sentences)
+        return list(self.scores_of_docs(docs, lists))
 
-    def scores_of_doc(self, doc: Doc, trees: CandidateList) -> NDArray[np.float64]:
-        """The same for a Doc as `candidates_from_docs` takes it."""
-        labels = trees.labels
-        if trees.inventory is not self.inventory:
-            rows = [trees.deprels(j) for j in range(len(trees))]
-            labels = np.stack([self.inventory.encode(row) for row in rows])
-        total = np.zeros(len(trees))
-        for reading in self._readings:
-            total += reading.read([doc], k=1).scores(0, trees.heads, labels)
-        return total
+    def scores_of_docs(
+        self, docs: Iterable[Doc], lists: Iterable[CandidateList]
+    ) -> Iterator[NDArray[np.float64]]:
+        """The same for Docs as `candidates_from_docs` takes them."""
+        following = iter(lists)
+        for batch in _batches(docs, self.batch_words):
+            read = [reading.read(batch, k=1) for reading in self._readings]
+            for i in range(len(batch)):
+                trees = next(following)
+                labels = trees.labels
+                if trees.inventory is not self.inventory:
+                    rows = [trees.deprels(j) for j in range(len(trees))]
+                    labels = np.stack([self.inventory.encode(row) for row in rows])
+                total = np.zeros(len(trees))
+                for own in read:
+                    total += own.scores(i, trees.heads, labels)
+                yield np.where(np.isfinite(total), total, np.nan)
 
 
 def _pool(read: Sequence[ReadBatch], i: int) -> Pool:

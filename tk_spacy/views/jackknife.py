@@ -1,9 +1,11 @@
-"""Candidate lists for a training treebank, each from a parser that never saw its sentence.
+"""Candidate lists for a training treebank, each from parsers that never saw its sentence.
 
-The sentences are dealt into folds; the lists of a fold come from a parser trained on all others, so
+The sentences are dealt into folds; the lists of a fold come from parsers trained on all others, so
 that they are as good, or bad, as lists of new text (Collins 2000).  Folds run in processes of their
-own, single-threaded, and each finished fold is a k-best file with a fingerprint of all that it
-depends on: what is there already is not made again.
+own, single-threaded; a fold trains its views one after the other, and joins their lists (see
+`merging`).  What is finished is kept with a fingerprint of all that it depends on, each view's
+parser and the fold's lists apart: a stopped run, or one with another view, makes only what is
+missing.
 """
 
 from __future__ import annotations
@@ -17,23 +19,26 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-
-from spacy.about import __version__ as spacy_version
-from spacy.util import load_config_from_str
 
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import read_kbest, write_kbest
 from tk_spacy.processes import begin_child, spawning
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
-from tk_spacy.upstream.spacy_parser import Search, SpacySource
-from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
+from tk_spacy.views.merging import MergedSource
+from tk_spacy.views.protocol import View
+from tk_spacy.views.records import (
+    is_trained,
+    train_view,
+    training_fingerprint,
+    training_seconds,
+)
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
-FORMAT = 3
+FORMAT = 4
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -45,49 +50,40 @@ class JackknifeError(RuntimeError):
 class FoldProgress:
     """What one fold is doing: stage "resumed" (nothing to do), "train", "parse" or "done".
 
-    step and of count training steps, and parsed sentences.
+    step and of count training steps of `view`, and parsed sentences.
     """
 
     fold: int
     stage: Literal["resumed", "train", "parse", "done"]
     step: int
     of: int
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamSettings:
-    """How the folds' parsers are trained and searched.
-
-    config: path of a spaCy training config, None for the package's own; component: its parser.
-    max_steps, seed: replace the config's.
-    backward: train a right-to-left twin of each parser too (see `train_upstream`): better lists, in
-        twice the training time.
-    search, runs, beam_width: see `SpacySource`.
-    """
-
-    config: str | None = None
-    component: str = "parser"
-    max_steps: int | None = None
-    seed: int | None = None
-    backward: bool = False
-    search: Search = "discrepancy"
-    runs: int = 4
-    beam_width: int | None = None
+    view: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One fold's work, as plain data for its process."""
+    """One fold's work, as plain data for its process.
+
+    trained: fingerprint of each view's parser.
+    """
 
     fold: int
-    train: str
-    held_out: str
-    output: str
-    record: str
-    fingerprint: str
+    folder: Path
     k: int
-    config_text: str
-    settings: UpstreamSettings
+    views: tuple[View, ...]
+    trained: tuple[str, ...]
+    fingerprint: str
+    n_threads: int | None
+
+    @property
+    def name(self) -> str:
+        return f"fold-{self.fold + 1:02}"
+
+    def file(self, suffix: str) -> Path:
+        return self.folder / f"{self.name}{suffix}"
+
+    def directory(self, view: View) -> Path:
+        return self.folder / self.name / view.name
 
 
 def fold_of_sentences(n_sentences: int, *, folds: int, seed: int | None = None) -> list[int]:
@@ -110,36 +106,41 @@ def fold_of_sentences(n_sentences: int, *, folds: int, seed: int | None = None) 
 
 def jackknife(
     sentences: Sequence[Sentence],
+    views: Sequence[View],
     *,
     workdir: str | os.PathLike[str],
     folds: int = 5,
     k: int = 25,
-    settings: UpstreamSettings | None = None,
     processes: int | None = None,
     fold_seed: int | None = None,
     inventory: LabelInventory | None = None,
+    n_threads: int | None = None,
     progress: Callable[[FoldProgress], None] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> list[CandidateList]:
     """One candidate list for each training sentence, in order.
 
     sentences: with trees.
-    workdir: directory of the folds' files (`fold-01.conllu`, ...); what a stopped run finished with
-        the same sentences and settings is taken from there.
+    views: whose parsers make the lists; the first one's score is the lists' main one.
+    workdir: directory of the folds' files (`fold-01.conllu`, ...) and parsers (`fold-01/VIEW`);
+        what a stopped run finished with the same sentences and settings is taken from there.
     folds, fold_seed: see `fold_of_sentences`.
     k: trees a list.
     processes: folds trained at a time; None as many as this process may use CPUs, and 1 trains them
-        in this process.  The results do not depend on it.
+        in this process, on n_threads.  The results do not depend on it.
     inventory: table of labels for the lists.
     progress: called in this process for each step of each fold.
+    note: told in one line what is taken over from an earlier run, if anything.
 
     Raises JackknifeError where a fold fails; the other folds are stopped, finished ones stay.
     """
-    settings = settings or UpstreamSettings()
     numbers = fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)
     folder = Path(workdir)
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = _make_jobs(sentences, numbers, folder=folder, folds=folds, k=k, settings=settings)
+    jobs = _make_jobs(sentences, views, numbers, folder=folder, k=k, n_threads=n_threads)
     report = progress or (lambda _: None)
+    if note is not None and (text := _taken_over(jobs)):
+        note(text)
     todo = []
     for job in jobs:
         if _is_done(job):
@@ -154,61 +155,52 @@ def jackknife(
         for job in todo:
             _run_fold(job, report)
     inventory = LabelInventory() if inventory is None else inventory
-    readers = [read_kbest(job.output, inventory=inventory, k=k) for job in jobs]
+    readers = [read_kbest(job.file(".conllu"), inventory=inventory, k=k) for job in jobs]
     lists = []
     for sentence, number in zip(sentences, numbers, strict=True):
         found, trees = next(readers[number])
         if found.forms != sentence.forms:
-            raise JackknifeError(f"{jobs[number].output}:{found.line}: not the sentence expected")
+            place = f"{jobs[number].file('.conllu')}:{found.line}"
+            raise JackknifeError(f"{place}: not the sentence expected")
         lists.append(trees)
     return lists
 
 
+def fold_seconds(workdir: str | os.PathLike[str], view: View, *, folds: int) -> float:
+    """Wall seconds of the trainings of a view's fold parsers, those taken over included."""
+    names = [f"fold-{fold + 1:02}" for fold in range(folds)]
+    return sum(training_seconds(Path(workdir, name, view.name)) for name in names)
+
+
 def _make_jobs(
     sentences: Sequence[Sentence],
+    views: Sequence[View],
     numbers: Sequence[int],
     *,
     folder: Path,
-    folds: int,
     k: int,
-    settings: UpstreamSettings,
+    n_threads: int | None,
 ) -> list[_Job]:
-    config = load_upstream_config(settings.config, max_steps=settings.max_steps, seed=settings.seed)
-    if settings.component not in config["nlp"]["pipeline"]:
-        raise UserError(
-            f"{settings.config or 'the default config'}: no component {settings.component!r} in "
-            f"its pipeline {config['nlp']['pipeline']}"
-        )
-    texts = [sentence.to_conllu() for sentence in sentences]
-    shared = [
-        FORMAT,
-        spacy_version,
-        config.to_str(),
-        settings.component,
-        settings.backward,
-        settings.search,
-        settings.runs,
-        settings.beam_width,
-        k,
-    ]
     jobs = []
-    for fold in range(folds):
-        digest = hashlib.sha256(json.dumps(shared).encode())
-        for number, text in zip(numbers, texts, strict=True):
-            digest.update(b"held out" if number == fold else b"train")
-            digest.update(text.encode())
-        name = f"fold-{fold + 1:02}"
+    texts = [sentence.to_conllu() for sentence in sentences]
+    pairs = list(zip(texts, numbers, strict=True))
+    for fold in range(max(numbers) + 1):
+        seen = [text for text, number in pairs if number != fold]
+        trained = tuple(training_fingerprint(view, seen) for view in views)
+        key = [FORMAT, k, *trained, *([view.source, *view.search_key()] for view in views)]
+        digest = hashlib.sha256(json.dumps(key).encode())
+        for text, number in pairs:
+            if number == fold:
+                digest.update(text.encode())
         jobs.append(
             _Job(
                 fold=fold,
-                train=str(folder / f"{name}.train.conllu"),
-                held_out=str(folder / f"{name}.held-out.conllu"),
-                output=str(folder / f"{name}.conllu"),
-                record=str(folder / f"{name}.json"),
-                fingerprint=digest.hexdigest(),
+                folder=folder,
                 k=k,
-                config_text=config.to_str(),
-                settings=settings,
+                views=tuple(views),
+                trained=trained,
+                fingerprint=digest.hexdigest(),
+                n_threads=n_threads,
             )
         )
     return jobs
@@ -216,40 +208,54 @@ def _make_jobs(
 
 def _is_done(job: _Job) -> bool:
     try:
-        record = json.loads(Path(job.record).read_text(encoding="utf-8"))
+        record = json.loads(job.file(".json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return record.get("fingerprint") == job.fingerprint and Path(job.output).exists()
+    return record.get("fingerprint") == job.fingerprint and job.file(".conllu").exists()
+
+
+def _taken_over(jobs: Sequence[_Job]) -> str:
+    """What need not be made again, as a line; empty where there is nothing."""
+    kept: dict[str, list[str]] = {}
+    for job in jobs:
+        if _is_done(job):
+            kept.setdefault("lists", []).append(str(job.fold + 1))
+            continue
+        for view, fingerprint in zip(job.views, job.trained, strict=True):
+            if is_trained(job.directory(view), fingerprint):
+                kept.setdefault(f"{view.name} parser", []).append(str(job.fold + 1))
+    parts = [f"{what} of fold {', '.join(folds)}" for what, folds in kept.items()]
+    return f"taken over from {jobs[0].folder}: {'; '.join(parts)}" if parts else ""
 
 
 def _write_data(job: _Job, sentences: Sequence[Sentence], numbers: Sequence[int]) -> None:
     # A record must never stand beside the lists of another run.
-    Path(job.record).unlink(missing_ok=True)
+    job.file(".json").unlink(missing_ok=True)
     pairs = list(zip(sentences, numbers, strict=True))
-    write_conllu(job.train, (s for s, number in pairs if number != job.fold))
-    write_conllu(job.held_out, (s for s, number in pairs if number == job.fold))
+    write_conllu(job.file(".train.conllu"), (s for s, number in pairs if number != job.fold))
+    write_conllu(job.file(".held-out.conllu"), (s for s, number in pairs if number == job.fold))
 
 
 def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
-    """Train a fold's parser, parse what it never saw, write lists and record."""
+    """Train a fold's parsers, parse what they never saw, write lists and record."""
+    train = load_treebank(job.file(".train.conllu"))
+    for view, fingerprint in zip(job.views, job.trained, strict=True):
 
-    def on_step(step: TrainingStep) -> None:
-        report(FoldProgress(job.fold, "train", step.step, step.of))
+        def on_step(done: int, of: int, name: str = view.name) -> None:
+            report(FoldProgress(job.fold, "train", done, of, name))
 
-    nlp = train_upstream(
-        load_treebank(job.train),
-        config=load_config_from_str(job.config_text, interpolate=False),
-        backward=job.settings.backward,
-        progress=on_step,
+        train_view(
+            view, train, [], job.directory(view),
+            fingerprint=fingerprint, n_threads=job.n_threads, report=on_step,
+        )  # fmt: skip
+    inventory = LabelInventory()
+    source = MergedSource(
+        [
+            view.open(job.directory(view), inventory=inventory, n_threads=job.n_threads)
+            for view in job.views
+        ]
     )
-    source = SpacySource(
-        nlp,
-        component=job.settings.component,
-        search=job.settings.search,
-        runs=job.settings.runs,
-        beam_width=job.settings.beam_width,
-    )
-    held_out = load_treebank(job.held_out)
+    held_out = load_treebank(job.file(".held-out.conllu"))
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
         lists = source.candidates(held_out, k=job.k)
@@ -257,13 +263,13 @@ def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
             report(FoldProgress(job.fold, "parse", number, len(held_out)))
             yield pair
 
-    write_kbest(job.output, pairs())
-    record = Path(job.record)
+    write_kbest(job.file(".conllu"), pairs())
+    record = job.file(".json")
     temporary = record.with_suffix(".json.tmp")
     temporary.write_text(json.dumps({"fingerprint": job.fingerprint}), encoding="utf-8")
     temporary.replace(record)
-    for data in (job.train, job.held_out):
-        Path(data).unlink(missing_ok=True)
+    for suffix in (".train.conllu", ".held-out.conllu"):
+        job.file(suffix).unlink(missing_ok=True)
     report(FoldProgress(job.fold, "done", 1, 1))
 
 
@@ -329,7 +335,7 @@ def _start_worker(queue: Any) -> None:
 
 
 def _run_fold_in_worker(job: _Job) -> None:
-    _run_fold(job, _worker["queue"].put)
+    _run_fold(replace(job, n_threads=1), _worker["queue"].put)
 
 
 @contextmanager

@@ -1,42 +1,32 @@
-"""The upstream parser of the whole treebank, trained beside the folds of the jackknife, resumable.
+"""The views' parsers of the whole treebank, trained beside the folds of the jackknife, resumable.
 
-It is one training more than there are folds, and would leave all cores but one idle if it came
+They are one training more than there are folds, and would leave all cores but one idle if they came
 before or after them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import spacy
+from typing import Any, Self
 
 from tk_spacy.errors import UserError
-from tk_spacy.files import replace_directory
 from tk_spacy.processes import begin_child, spawning
 from tk_spacy.treebank import Sentence
-from tk_spacy.upstream.jackknife import UpstreamSettings
-from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
+from tk_spacy.views.protocol import View
+from tk_spacy.views.records import is_trained, train_view, training_fingerprint
 
-if TYPE_CHECKING:
-    from spacy.language import Language
-
-FORMAT = 1
-RECORD = "training.json"
-Report = Callable[[int, int], None]
+ViewReport = Callable[[str, int, int], None]
+"""Called with a view's name, the steps of its training that are done, and their number."""
 
 
 class WholeTraining:
-    """Trains a parser on all of train, in a process of its own or in this one.
+    """Trains the views on all of train, one after the other, in a process of its own or in this.
 
-    directory: where the pipeline is kept; one that is there for the same data and settings is
-        taken instead of training.
-    report: called with the training steps done and their number.
+    directory: where each view is kept in a directory of its name; one that is there for the same
+        data and settings is taken instead of training.
     Use it as a context manager: leaving the block stops a training that is not finished.
     """
 
@@ -44,27 +34,35 @@ class WholeTraining:
         self,
         train: Sequence[Sentence],
         dev: Sequence[Sentence],
+        views: Sequence[View],
         *,
         directory: str | os.PathLike[str],
-        settings: UpstreamSettings,
-        report: Report | None = None,
+        n_threads: int | None = None,
+        report: ViewReport | None = None,
     ) -> None:
         self.directory = Path(directory)
-        self._train, self._dev, self._settings = train, dev, settings
-        self._report = report or (lambda done, total: None)
-        self._fingerprint = _fingerprint(train, dev, settings)
+        self._data = train, dev
+        texts = [[sentence.to_conllu() for sentence in part] for part in self._data]
+        self._jobs = [
+            (view, self.directory / view.name, training_fingerprint(view, *texts))
+            for view in views
+            if not view.given
+        ]
+        self._n_threads = n_threads
+        self._report = report or (lambda view, done, total: None)
         self._process: Any = None
         self._receiver: Any = None
         self._error: BaseException | None = None
 
     @property
+    def kept(self) -> list[str]:
+        """Names of the views that are there already."""
+        return [view.name for view, place, key in self._jobs if is_trained(place, key)]
+
+    @property
     def is_done(self) -> bool:
-        """Whether the pipeline is there."""
-        try:
-            record = json.loads((self.directory / RECORD).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        return bool(record == {"fingerprint": self._fingerprint})
+        """Whether all views are there."""
+        return len(self.kept) == len(self._jobs)
 
     def __enter__(self) -> Self:
         return self
@@ -75,22 +73,13 @@ class WholeTraining:
             self._process.join()
 
     def start(self) -> None:
-        """Begin in a process of its own; nothing to do where the pipeline is there."""
+        """Begin in a process of its own; nothing to do where the views are there."""
         if self.is_done or self._process is not None:
             return
         context = multiprocessing.get_context("spawn")
         self._receiver, sender = context.Pipe(duplex=False)
         self._process = context.Process(
-            target=_train_in_process,
-            args=(
-                self._train,
-                self._dev,
-                self.directory,
-                self._settings,
-                self._fingerprint,
-                sender,
-            ),
-            daemon=True,
+            target=_train_in_process, args=(*self._data, self._jobs, sender), daemon=True
         )
         with spawning():
             self._process.start()
@@ -108,16 +97,13 @@ class WholeTraining:
         except EOFError:  # the process is over
             self._receiver = None
 
-    def result(self) -> Language:
-        """The pipeline, trained here and now if `start` was not called.
+    def finish(self) -> None:
+        """Wait for the views, or train them here and now if `start` was not called.
 
-        Raises UserError where the training cannot be done, RuntimeError where its process died.
+        Raises UserError where a training cannot be done, RuntimeError where its process died.
         """
         if self._process is None and not self.is_done:
-            _train(
-                self._train, self._dev, self.directory, self._settings, self._fingerprint,
-                self._report,
-            )  # fmt: skip
+            _train(*self._data, self._jobs, self._n_threads, self._report)
         while self._receiver is not None:
             self.poll(0.2)
         if self._process is not None:
@@ -129,61 +115,36 @@ class WholeTraining:
                 "the process that trained the upstream parser was killed (most often: out of "
                 "memory)"
             )
-        return spacy.load(self.directory)
-
-
-def _fingerprint(
-    train: Sequence[Sentence], dev: Sequence[Sentence], settings: UpstreamSettings
-) -> str:
-    config = load_upstream_config(settings.config, max_steps=settings.max_steps, seed=settings.seed)
-    digest = hashlib.sha256(
-        json.dumps([FORMAT, spacy.about.__version__, settings.backward, config.to_str()]).encode()
-    )
-    for name, part in (("train", train), ("dev", dev)):
-        digest.update(name.encode())
-        for sentence in part:
-            digest.update(sentence.to_conllu().encode())
-    return digest.hexdigest()
 
 
 def _train(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    directory: Path,
-    settings: UpstreamSettings,
-    fingerprint: str,
-    report: Report,
+    jobs: Sequence[tuple[View, Path, str]],
+    n_threads: int | None,
+    report: ViewReport,
 ) -> None:
-    def on_step(step: TrainingStep) -> None:
-        report(step.step, step.of)
+    for view, directory, fingerprint in jobs:
 
-    nlp = train_upstream(
-        train,
-        dev=dev,
-        config=settings.config,
-        max_steps=settings.max_steps,
-        seed=settings.seed,
-        backward=settings.backward,
-        progress=on_step,
-    )
-    with replace_directory(directory) as temporary:
-        nlp.to_disk(temporary)
-        (temporary / RECORD).write_text(
-            json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8"
-        )
+        def on_step(done: int, of: int, name: str = view.name) -> None:
+            report(name, done, of)
+
+        train_view(
+            view, train, dev, directory,
+            fingerprint=fingerprint, n_threads=n_threads, report=on_step,
+        )  # fmt: skip
 
 
 def _train_in_process(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    directory: Path,
-    settings: UpstreamSettings,
-    fingerprint: str,
+    jobs: Sequence[tuple[View, Path, str]],
     sender: Any,
 ) -> None:
     begin_child()
     try:
-        _train(train, dev, directory, settings, fingerprint, lambda *step: sender.send(step))
+        # One thread: its neighbours are the folds' processes.
+        _train(train, dev, jobs, 1, lambda *step: sender.send(step))
     except UserError as error:
         sender.send(error)
     except Exception as error:

@@ -1,0 +1,282 @@
+"""Several views in one list: merging, folds with several parsers, what is taken over."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from counting_view import CountingView
+
+from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.errors import UserError
+from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.synthetic import generate
+from tk_spacy.treebank import Sentence, check_tree
+from tk_spacy.views.jackknife import FoldProgress, fold_seconds, jackknife
+from tk_spacy.views.making import check_names, make_views
+from tk_spacy.views.merging import MergedSource, merge
+from tk_spacy.views.records import RECORD, is_trained, training_fingerprint
+from tk_spacy.views.whole import WholeTraining
+
+SENTENCES = [sentence for sentence in generate(120, seed=4) if len(sentence) < 9][:16]
+A = CountingView(name="a", source="a")
+B = CountingView(name="b", source="b", smoothing=5.0)
+
+
+def opened(directory: Path, *views: CountingView) -> list:
+    """Views trained on all sentences."""
+    inventory = LabelInventory()
+    sources = []
+    for view in views:
+        place = directory / view.name
+        place.mkdir(parents=True)
+        half = SENTENCES[:8] if view.name == "a" else SENTENCES[8:]
+        view.train(half, [], place, n_threads=1, report=lambda done, of: None)
+        sources.append(view.open(place, inventory=inventory))
+    return sources
+
+
+def trees_of(trees: CandidateList) -> set[tuple[tuple[int, ...], tuple[str, ...]]]:
+    return {(tuple(trees.heads[row].tolist()), trees.deprels(row)) for row in range(len(trees))}
+
+
+def tree_of(trees: CandidateList, row: int) -> tuple[list[int], tuple[str, ...]]:
+    return trees.heads[row].tolist(), trees.deprels(row)
+
+
+# Merging
+
+
+def listed(name: str, scores: dict[str, float], inventory: LabelInventory, base: int = 0):
+    """A list over three words; a tree is written as its HEADs, "023"."""
+    trees = [([int(h) for h in heads], ["a", "b", "c"], score) for heads, score in scores.items()]
+    return CandidateList.build(trees, inventory=inventory, sources=(name,), base=base)
+
+
+def shown(trees: CandidateList) -> list[str]:
+    return ["".join(map(str, heads)) for heads in trees.heads.tolist()]
+
+
+def test_merge_takes_the_best_of_each_in_turn() -> None:
+    inventory = LabelInventory()
+    first = listed("a", {"012": -1, "011": -2, "201": -3, "202": -4}, inventory)
+    second = listed("b", {"302": 9, "230": 8, "012": 7, "330": 6}, inventory)
+    assert set(shown(merge([first, second], k=4))) == {"012", "302", "011", "230"}
+    whole = merge([first, second], k=25)
+    assert shown(whole) == ["012", "011", "201", "202", "302", "230", "330"]
+    assert whole.sources == ("a", "b")
+    np.testing.assert_array_equal(whole.scores[0], [-1, 7])
+    assert np.isnan(whole.scores[4:, 0]).all()
+    assert np.isnan(whole.scores[1:4, 1]).all()
+
+
+def test_merge_keeps_the_own_trees_of_all() -> None:
+    inventory = LabelInventory()
+    first = listed("a", {"012": -1, "011": -2}, inventory, base=1)
+    second = listed("b", {"302": 9, "230": 8, "330": 7}, inventory, base=2)
+    merged = merge([first, second], k=2)
+    assert shown(merged) == ["011", "330"]
+    assert (merged.base, dict(merged.bases)) == (0, {"b": 1})
+    merged = merge([first, second], k=1)
+    assert (shown(merged), merged.base, dict(merged.bases)) == (["011"], 0, {})
+    assert merged.sources == ("a", "b")
+
+
+def test_merge_needs_one_inventory() -> None:
+    lists = [listed(name, {"012": 1}, LabelInventory()) for name in "ab"]
+    with pytest.raises(ValueError, match="share one LabelInventory"):
+        merge(lists, k=3)
+
+
+def test_merged_source_has_every_view_s_trees_and_scores(tmp_path: Path) -> None:
+    sources = opened(tmp_path, A, B)
+    merged = list(MergedSource(sources).candidates(SENTENCES, k=8))
+    alone = [list(source.candidates(SENTENCES, k=8)) for source in sources]
+    for sentence, trees, a, b in zip(SENTENCES, merged, *alone, strict=True):
+        assert len(trees) <= 8
+        assert trees.sources == ("a", "b")
+        assert trees_of(trees) <= trees_of(a) | trees_of(b)
+        assert tree_of(trees, trees.base) == tree_of(a, a.base)
+        assert tree_of(trees, trees.bases["b"]) == tree_of(b, b.base)
+        for column, source in enumerate(sources):
+            (expected,) = source.score([sentence], [trees])
+            np.testing.assert_allclose(trees.scores[:, column], expected)
+        main = trees.scores[:, 0]
+        assert (np.diff(main[~np.isnan(main)]) <= 0).all()
+        assert all(check_tree(heads) is None for heads in trees.heads)
+    assert any(np.isnan(trees.scores).any() for trees in merged)  # labels of one view only
+
+
+def test_merged_source_of_one_view_is_that_view(tmp_path: Path) -> None:
+    (source,) = opened(tmp_path, A)
+    pairs = zip(
+        MergedSource([source]).candidates(SENTENCES, k=5),
+        source.candidates(SENTENCES, k=5),
+        strict=True,
+    )
+    for a, b in pairs:
+        np.testing.assert_array_equal(a.heads, b.heads)
+        np.testing.assert_array_equal(a.scores, b.scores)
+
+
+def test_merged_source_needs_different_names(tmp_path: Path) -> None:
+    (source,) = opened(tmp_path, A)
+    with pytest.raises(ValueError, match="different names"):
+        MergedSource([source, source])
+
+
+def test_merged_lists_come_back_from_a_file(tmp_path: Path) -> None:
+    merged = list(MergedSource(opened(tmp_path, A, B)).candidates(SENTENCES, k=5))
+    path = tmp_path / "k.conllu"
+    write_kbest(path, zip(SENTENCES, merged, strict=True))
+    for (_, found), trees in zip(read_kbest(path, inventory=LabelInventory()), merged, strict=True):
+        np.testing.assert_array_equal(found.heads, trees.heads)
+        np.testing.assert_array_equal(found.scores, trees.scores)
+        assert (found.base, found.bases, found.sources) == (trees.base, trees.bases, trees.sources)
+    text = path.read_text("utf-8")
+    for bad, reason in (("99", r"tk_base_b is 99, but there are \d"), ("x", "'x' is no number")):
+        path.write_text(text.replace("# tk_base_b = ", f"# tk_base_b = {bad}\n# x = ", 1), "utf-8")
+        with pytest.raises(UserError, match=reason):
+            list(read_kbest(path, inventory=LabelInventory()))
+    path.write_text(text.replace("# tk_base_b = ", "# tk_base_c = ", 1), "utf-8")
+    with pytest.raises(UserError, match="tk_base_c: candidate 1 has no score of 'c'"):
+        list(read_kbest(path, inventory=LabelInventory()))
+
+
+# Folds
+
+
+def folded(workdir: Path, *views: CountingView, **changes):
+    """Lists of two folds, the (fold, stage, view) steps, and the notes."""
+    seen: list[FoldProgress] = []
+    notes: list[str] = []
+    options = {"folds": 2, "k": 6, "processes": 1, **changes}
+    lists = jackknife(
+        SENTENCES, views, workdir=workdir, progress=seen.append, note=notes.append, **options
+    )
+    return lists, list(dict.fromkeys((s.fold, s.stage, s.view) for s in seen)), notes
+
+
+def test_jackknife_trains_each_view_in_turn(tmp_path: Path) -> None:
+    lists, steps, notes = folded(tmp_path, A, B)
+    fold = [("train", "a"), ("train", "b"), ("parse", ""), ("done", "")]
+    assert steps == [(number, *step) for number in (0, 1) for step in fold]
+    assert notes == []
+    assert {trees.sources for trees in lists} == {("a", "b")}
+    assert all("b" in trees.bases for trees in lists)
+    assert fold_seconds(tmp_path, A, folds=2) > 0
+    assert fold_seconds(tmp_path, CountingView(), folds=2) == 0
+
+
+def test_jackknife_with_another_view_trains_that_one_only(tmp_path: Path) -> None:
+    folded(tmp_path, A)
+    _, steps, (note,) = folded(tmp_path, A, B)
+    assert note == f"taken over from {tmp_path}: a parser of fold 1, 2"
+    trained = {view for _, stage, view in steps if stage == "train"}
+    assert trained == {"b"}
+    _, steps, (note,) = folded(tmp_path, A, B)
+    assert note == f"taken over from {tmp_path}: lists of fold 1, 2"
+    assert {stage for _, stage, _ in steps} == {"resumed"}
+    changed, steps, (note,) = folded(tmp_path, replace(A, smoothing=0.2), B)
+    assert note.endswith(": b parser of fold 1, 2")
+    assert {view for _, stage, view in steps if stage == "train"} == {"a"}
+    expected, _, _ = folded(tmp_path / "new", replace(A, smoothing=0.2), B)
+    for a, b in zip(changed, expected, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+
+
+def test_jackknife_in_another_order_has_another_main_view(tmp_path: Path) -> None:
+    folded(tmp_path, A, B)
+    lists, steps, _ = folded(tmp_path, B, A)
+    assert lists[0].sources == ("b", "a")
+    assert not [step for step in steps if step[1] == "train"]
+
+
+def test_jackknife_after_a_stop_within_a_fold(tmp_path: Path) -> None:
+    expected, _, _ = folded(tmp_path / "whole", A, B)
+
+    def stop(step: FoldProgress) -> None:
+        if (step.fold, step.stage) == (1, "parse"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jackknife(
+            SENTENCES, [A, B], workdir=tmp_path / "w", folds=2, k=6, processes=1, progress=stop
+        )
+    lists, steps, (note,) = folded(tmp_path / "w", A, B)
+    assert "lists of fold 1; a parser of fold 2; b parser of fold 2" in note
+    assert not [step for step in steps if step[1] == "train"]
+    for a, b in zip(lists, expected, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+
+
+# All of train
+
+
+def test_whole_training_keeps_each_view(tmp_path: Path) -> None:
+    seen = []
+
+    def training(*views: CountingView) -> WholeTraining:
+        return WholeTraining(
+            SENTENCES, SENTENCES[:2], views, directory=tmp_path,
+            report=lambda view, done, of: seen.append((view, done, of)),
+        )  # fmt: skip
+
+    with training(A) as whole:
+        assert whole.kept == []
+        whole.finish()
+    assert seen[-1] == ("a", 16, 16)
+    seen.clear()
+    with training(A, B) as whole:
+        assert (whole.kept, whole.is_done) == (["a"], False)
+        whole.start()
+        whole.finish()
+        assert whole.is_done
+    assert {view for view, *_ in seen} == {"b"}
+    texts = [[s.to_conllu() for s in part] for part in (SENTENCES, SENTENCES[:2])]
+    assert is_trained(tmp_path / "b", training_fingerprint(B, *texts))
+    assert json.loads((tmp_path / "b" / RECORD).read_text())["seconds"] > 0
+    assert not is_trained(tmp_path / "b", training_fingerprint(B, texts[0]))
+
+
+def test_whole_training_a_users_mistake_is_one_clear_error(tmp_path: Path) -> None:
+    class Refusing(CountingView):
+        def train(self, *_: object, **__: object) -> None:
+            raise UserError("no tree here")
+
+    whole = WholeTraining(SENTENCES, [], [Refusing()], directory=tmp_path)
+    with pytest.raises(UserError, match="no tree here"):
+        whole.finish()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["turbo"], "unknown view 'turbo'; choose from sampling, spacy"),
+        ([], "views are none; name one or more"),
+        (["spacy", "spacy"], "views are spacy,spacy; name one or more different ones"),
+    ],
+)
+def test_views_wrong_names(names: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_names(names)
+
+
+def test_views_by_name() -> None:
+    (view,) = make_views(["spacy"], seed=3, max_steps=7, backward=True)
+    assert (view.name, view.source, view.given) == ("spacy", "spacy+backward", False)
+    assert view.about() == {
+        "config": "default", "max_steps": 7, "backward": True, "search": "discrepancy",
+    }  # fmt: skip
+    (single,) = make_views(["spacy"], seed=3, max_steps=7, backward=False)
+    assert single.source == "spacy"
+    bad = Sentence.from_columns(forms=["a"], upos=["Nn"], heads=[0], deprels=["root"])
+    with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
+        view.check([bad])

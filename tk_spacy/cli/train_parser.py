@@ -1,0 +1,211 @@
+"""`tk-spacy train-parser`: a sampling parser alone, without a reranker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import tk_spacy
+from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
+from tk_spacy.files import replace_directory
+from tk_spacy.places import check_different, check_output, check_outside, fingerprint
+from tk_spacy.progress import Progress
+from tk_spacy.report import Column, Table, show_seconds
+from tk_spacy.resources import Meter
+from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.treebank import Sentence, load_treebank
+
+if TYPE_CHECKING:
+    from tk_spacy.sampling.training import EpochProgress
+
+DEFAULT = SamplingSettings()
+
+
+def train_parser(
+    train: Path,
+    dev: Path | None,
+    output: Path,
+    *,
+    settings: SamplingSettings | None = None,
+    overwrite: bool = False,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train a sampling parser and write it as a directory; returns what there is to tell.
+
+    dev: the epoch that does best there is kept; None for the last one.
+    Raises UserError, before anything is trained or written, for files and places that do not fit.
+    """
+    from tk_spacy.sampling.training import train_sampling_parser  # noqa: PLC0415  (heavy)
+
+    settings = settings or DEFAULT
+    check_output(output, overwrite=overwrite)
+    files = {"train": train} | ({} if dev is None else {"dev": dev})
+    check_outside(output, files.values())
+    check_different(files)
+    parts = {name: load_treebank(path) for name, path in files.items()}
+    watch = _Watch(progress or Progress())
+    with Meter() as meter:
+        parser = train_sampling_parser(
+            parts["train"],
+            parts.get("dev", []),
+            settings=settings,
+            n_threads=n_threads,
+            progress=watch,
+        )
+        watch.finish()
+    about = {
+        "tk_spacy": tk_spacy.__version__,
+        "treebank": {name: _about(files[name], parts[name]) for name in files},
+        "epochs": watch.epochs,
+    }
+    parser = replace(parser, about={**parser.about, **about})
+    with replace_directory(output) as directory:
+        for name, content in parser.to_files().items():
+            (directory / name).write_bytes(content)
+    return {
+        "model": str(output),
+        **parser.about,
+        "settings": settings.to_dict(),
+        "labels": len(parser.labels),
+        "seconds": meter.total_seconds,
+        "peak_bytes": meter.sample(),
+    }
+
+
+def _about(path: Path, sentences: list[Sentence]) -> dict[str, Any]:
+    return {
+        "file": path.name,
+        "sentences": len(sentences),
+        "words": sum(map(len, sentences)),
+        "sha256": fingerprint(path),
+    }
+
+
+class _Watch:
+    """Shows each epoch as a stage, and remembers the scores on dev."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._stage: str | None = None
+        self.epochs: list[dict[str, float]] = []
+
+    def __call__(self, state: EpochProgress) -> None:
+        stage = f"{state.stage}, epoch {state.epoch} of {state.epochs}"
+        if stage != self._stage:
+            self.finish()
+            self._stage = stage
+            self._progress.begin(stage)
+        self._progress.update(stage, state.done, state.total)
+        if state.uas is not None and state.las is not None:
+            self.epochs.append({"epoch": state.epoch, "uas": state.uas, "las": state.las})
+            self._progress.note(
+                f"epoch {state.epoch}: UAS {state.uas:.2f}, LAS {state.las:.2f} on dev"
+            )
+
+    def finish(self) -> None:
+        """End the stage that is open."""
+        if self._stage is not None:
+            self._progress.end(self._stage)
+            self._stage = None
+
+
+def train_parser_cli(
+    train: Annotated[
+        Path, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="MODEL", help="Directory of the parser to write."),
+    ],
+    dev: Annotated[
+        Path | None,
+        typer.Option(
+            "--dev", metavar="DEV.conllu", help="Treebank part that tells the best epoch."
+        ),
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the treebank.")] = DEFAULT.epochs,
+    order: Annotated[
+        int, typer.Option(min=1, max=3, help="Arcs in a feature, at most.")
+    ] = DEFAULT.order,
+    restarts: Annotated[
+        int, typer.Option(min=1, help="Starts of the search for a sentence's trees.")
+    ] = DEFAULT.restarts,
+    aggressiveness: Annotated[
+        float,
+        typer.Option(
+            "-C",
+            "--aggressiveness",
+            help="Bound on a single update: a positive number or inf.",
+        ),
+    ] = DEFAULT.C,
+    bits: Annotated[
+        int, typer.Option(min=8, max=28, help="Features are hashed to that many bits.")
+    ] = DEFAULT.bits,
+    single_root: Annotated[
+        bool,
+        typer.Option(
+            "--single-root/--many-roots", help="Whether a tree has exactly one word as root."
+        ),
+    ] = DEFAULT.single_root,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of shuffling and search.")] = DEFAULT.seed,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a parser that is there already.")
+    ] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train a sampling parser from a treebank, without a reranker.
+
+    The parser sees words, tags, features and perhaps lemmas. Trees need not be projective. Its
+    scores on dev are shown after each epoch, and the best epoch is kept.
+
+        tk-spacy train-parser train.conllu --dev dev.conllu -o parser
+
+        tk-spacy parse parser new.conllu -o parsed.conllu
+
+    For a parser with a reranker on top, use `tk-spacy train`.
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard():
+        settings = SamplingSettings(
+            epochs=epochs, order=order, restarts=restarts, C=aggressiveness, bits=bits,
+            single_root=single_root, seed=seed,
+        )  # fmt: skip
+        with progress_of(shell) as progress:
+            told = train_parser(
+                train,
+                dev,
+                output,
+                settings=settings,
+                overwrite=overwrite,
+                n_threads=threads,
+                progress=progress,
+            )
+        shell.result([_table(told)], told)
+        shell.say(f"Model: {output}")
+
+
+def _table(told: dict[str, Any]) -> Table:
+    best = max(told["epochs"], key=lambda row: row["uas"] + row["las"], default=None)
+    rows = tuple(
+        (row["epoch"], row["uas"], row["las"], "kept" if row is best else "")
+        for row in told["epochs"]
+    )
+    peak = told["peak_bytes"] / 2**20
+    return Table(
+        title="Scores on dev",
+        columns=(
+            Column("epoch", "epoch"),
+            Column("UAS", "uas"),
+            Column("LAS", "las"),
+            Column("", "kept", align="left"),
+        ),
+        rows=rows,
+        notes=(f"Trained in {show_seconds(told['seconds'])}; peak memory {peak:,.0f} MB.",),
+    )

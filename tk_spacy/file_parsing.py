@@ -1,0 +1,75 @@
+"""Parsing one CoNLL-U file with a sampling parser, streaming."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.file_work import FileResult, FileWorker, Job, Report, Tally
+from tk_spacy.kbest_io import Pair, write_kbest
+from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.treebank import Sentence, TreebankError, read_conllu, write_conllu
+
+BATCH = 256
+
+
+@dataclass(slots=True)
+class FileParser(FileWorker):
+    """Parses file after file.
+
+    k: None for the best tree of each sentence, else the length of lists, as `tk-spacy kbest` writes
+        them.
+    """
+
+    parser: SamplingParser
+    k: int | None = None
+    n_threads: int | None = None
+
+    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+        """Parse a file.  Raises UserError where it cannot be read or written."""
+        result = FileResult(str(job.source), str(job.target))
+        tally = Tally()
+        started = time.perf_counter()
+        parsed = self._parsed(job, tally, report or (lambda n: None))
+        if self.k is None:
+            write_conllu(job.target, (sentence for sentence, _ in parsed))
+        else:
+            write_kbest(job.target, (pair for _, pair in parsed if pair is not None))
+        result.seconds = time.perf_counter() - started
+        result.sentences, result.words = tally.sentences, tally.words
+        if tally.scored:
+            tally.flush()
+            result.final = tally.counts[1]
+        return result
+
+    def _parsed(
+        self, job: Job, tally: Tally, report: Report
+    ) -> Iterator[tuple[Sentence, Pair | None]]:
+        """Each sentence with its best tree, and with its list where lists are wanted."""
+        # The input's trees are only compared with, so they may have several roots.
+        sentences = read_conllu(job.source, trees="optional", single_root=False)
+        inventory = LabelInventory()
+        while batch := list(islice(sentences, BATCH)):
+            pairs: list[Pair | None] = [None] * len(batch)
+            if self.k is None:
+                best = list(self.parser.parse(batch, n_threads=self.n_threads))
+            else:
+                lists = list(
+                    self.parser.kbest(
+                        batch, k=self.k, inventory=inventory, n_threads=self.n_threads
+                    )
+                )
+                best = [(trees.heads[0], trees.deprels(0)) for trees in lists]
+                pairs = list(zip(batch, lists, strict=True))
+            for gold, tree, pair in zip(batch, best, pairs, strict=True):
+                sentence = gold.with_tree(*tree)
+                tally.add(gold, sentence, sentence)
+                yield sentence, pair
+            report(len(batch))
+        if not tally.sentences:
+            raise TreebankError(
+                job.source, 0, "the file holds no sentence; give a file with CoNLL-U in it"
+            )

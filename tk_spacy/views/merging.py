@@ -1,0 +1,106 @@
+"""One candidate list from several views.
+
+Each view proposes its k best trees, the union is cut to k again, and every view scores the trees of
+the others.  So each list has the trees that any view believes in, and a score of each view: where
+views that differ agree, a tree is much more often right than any of them knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from tk_spacy.candidates import CandidateList, group_equal
+from tk_spacy.treebank import Sentence
+from tk_spacy.views.protocol import ViewSource
+
+BATCH = 256
+"""Sentences whose lists are held in memory together."""
+
+
+class MergedSource:
+    """The candidates of several views in one list of at most k trees.
+
+    sources: opened views that share one LabelInventory.  The first one's score gives the order, and
+        its own tree is the `base`; the own trees of the others are the `bases`.
+
+    The union is cut by rank: first the own tree of each view, then the second-best of each, and so
+    on in turn, so that every view's best trees survive whatever the scales of the scores.  (With
+    two views that share half of their trees, a list of 25 holds the best 17 of each.)
+    """
+
+    def __init__(self, sources: Sequence[ViewSource]) -> None:
+        if not sources:
+            raise ValueError("no source to merge")
+        names = [source.name for source in sources]
+        if len(set(names)) < len(names):
+            raise ValueError(f"sources must have different names, got {names}")
+        self.sources = tuple(sources)
+        self.name = names[0]
+
+    def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list for each sentence; its trees, if any, are not looked at."""
+        rest = iter(sentences)
+        while batch := list(islice(rest, BATCH)):
+            if len(self.sources) == 1:
+                yield from self.sources[0].candidates(batch, k=k)
+                continue
+            proposed = [list(source.candidates(batch, k=k)) for source in self.sources]
+            merged = [merge(lists, k=k) for lists in zip(*proposed, strict=True)]
+            yield from self._completed(batch, merged)
+
+    def score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[np.ndarray]:
+        """The scores of all views: float64[k, n_views] for each sentence."""
+        columns = [source.score(sentences, lists) for source in self.sources]
+        return [np.stack(rows, axis=1) for rows in zip(*columns, strict=True)]
+
+    def _completed(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> Iterator[CandidateList]:
+        scores = self.score(sentences, lists)
+        for trees, own in zip(lists, scores, strict=True):
+            yield trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
+
+
+def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
+    """The union of one sentence's lists, cut to k trees by rank (see `MergedSource`).
+
+    Scores that no list knows are NaN.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if any(trees.inventory is not lists[0].inventory for trees in lists):
+        raise ValueError("lists must share one LabelInventory")
+    heads = np.concatenate([trees.heads for trees in lists])
+    labels = np.concatenate([trees.labels for trees in lists])
+    starts = np.cumsum([0, *map(len, lists)]).tolist()
+    sources = [trees.sources[0] for trees in lists]
+    scores = np.full((len(heads), len(lists)), np.nan)
+    for column, trees in enumerate(lists):
+        scores[starts[column] : starts[column + 1], column] = trees.scores[:, 0]
+    # A view's own tree comes first, whatever its score.
+    ranked = sorted(
+        (0 if row == trees.base else row + 1, column, starts[column] + row)
+        for column, trees in enumerate(lists)
+        for row in range(len(trees))
+    )
+    group, _ = group_equal(heads, labels)
+    kept = list(dict.fromkeys(int(group[row]) for *_, row in ranked))[:k]
+    rows = np.flatnonzero(np.isin(group, kept))
+    place = {int(group[row]): i for i, row in reversed(list(enumerate(rows.tolist())))}
+    own = [place.get(int(group[starts[i] + trees.base])) for i, trees in enumerate(lists)]
+    return CandidateList.from_arrays(
+        heads[rows],
+        labels[rows],
+        scores[rows],
+        inventory=lists[0].inventory,
+        sources=sources,
+        base=own[0] or 0,
+        bases={
+            name: row for name, row in zip(sources[1:], own[1:], strict=True) if row is not None
+        },
+    )

@@ -1,0 +1,95 @@
+"""The view of the sampling parser, trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.sampling.source import SamplingSource
+from tk_spacy.sampling.training import EpochProgress, train_sampling_parser
+from tk_spacy.treebank import Sentence
+from tk_spacy.views.protocol import SAMPLING, Report
+
+# Part of every fingerprint: raise it when the same settings give another parser than before.
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingView:
+    """A sampling parser with its settings."""
+
+    name: ClassVar[str] = SAMPLING
+    source: ClassVar[str] = SamplingSource.name
+    given: ClassVar[bool] = False
+
+    settings: SamplingSettings
+
+    @classmethod
+    def from_settings(cls, changes: Mapping[str, Any]) -> SamplingView:
+        """A view with some settings changed from their defaults.  Raises UserError for bad ones."""
+        return cls(settings=SamplingSettings.from_dict({**SamplingSettings().to_dict(), **changes}))
+
+    def about(self) -> dict[str, Any]:
+        """The settings for the model's own description."""
+        return self.settings.to_dict()
+
+    def training_key(self) -> list[Any]:
+        """All that a trained parser depends on."""
+        return [FORMAT, self.settings.to_dict()]
+
+    def search_key(self) -> list[Any]:
+        """Nothing: all settings are those of the parser."""
+        return []
+
+    def check(self, sentences: Sequence[Sentence]) -> None:
+        """Nothing to check: every sentence that can be read can be parsed."""
+
+    def train(
+        self,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence],
+        directory: Path,
+        *,
+        n_threads: int | None,
+        report: Report,
+    ) -> None:
+        """Train a parser; it stops early where dev says so."""
+        parser = train_sampling_parser(
+            train,
+            dev,
+            settings=self.settings,
+            n_threads=n_threads,
+            progress=Counter(report),
+        )
+        for name, content in parser.to_files().items():
+            (directory / name).write_bytes(content)
+
+    def open(
+        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
+    ) -> SamplingSource:
+        """The parser that `train` wrote."""
+        parser = SamplingParser.from_disk(directory)
+        return SamplingSource(parser, inventory=inventory, n_threads=n_threads)
+
+
+class Counter:
+    """Makes steps of one count out of a training's stages and epochs."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._before: dict[str, int] = {}
+        self._size: dict[str, int] = {}
+
+    def __call__(self, progress: EpochProgress) -> None:
+        """Report where the training stands; later stages add to the number of steps."""
+        stage = progress.stage
+        if stage not in self._size:
+            self._before[stage] = sum(self._size.values())
+            self._size[stage] = progress.epochs * progress.total
+        done = (progress.epoch - 1) * progress.total + progress.done
+        self._report(self._before[stage] + done, sum(self._size.values()))
