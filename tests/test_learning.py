@@ -14,6 +14,7 @@ from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
 from tk_spacy.features import FEATURE_TYPES, add_feature_counts, type_code
+from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import part_type
 from tk_spacy.parts import extract_parts
 from tk_spacy.passive_aggressive import Learner
@@ -89,7 +90,11 @@ def reference_input(schema, golds, lists, items, settings):
                 add_feature_counts(
                     fields, rows, every, np.ones_like(every), type_code(type_name), counts
                 )
-            manual.append(Counter({int(f): float(counts[f]) for f in np.flatnonzero(counts)}))
+            features = {int(f): float(counts[f]) for f in np.flatnonzero(counts)}
+            if item.list_features:
+                named = zip(item.list_features.names, item.encoded.listed[j], strict=True)
+                features |= {name: float(value) for name, value in named}
+            manual.append(Counter(features))
         out.append(
             {
                 "kernel": kernel,
@@ -110,10 +115,13 @@ def reference_input(schema, golds, lists, items, settings):
         {"kernel_parts": ("arc",), "manual_parts": ("arc", "sibling"), "skip": ("h",)},
         {"kernel_parts": ("arc",), "C": 0.001, "loss": "heads"},
         {"kernel_parts": ("sibling",), "kernel_scale": 0.01, "competitor": "violator"},
+        {"list_features": LIST_FEATURES},
+        {"list_features": ("scores",), "list_scale": 3.0, "manual_parts": ()},
+        {"list_features": ("shares",), "kernel_parts": (), "shuffle_seed": None},
     ],
 )
 def test_learning_equals_plain_algorithm_1(options):
-    settings = Settings(**{"bits": 16, "iterations": 4, **options})
+    settings = Settings(**{"bits": 16, "iterations": 4, "list_features": (), **options})
     golds, lists = random_lists(5, n=4)
     schema = Schema.fit(golds, labels=["x", "y"])
     items = prepare_lists(schema, golds, lists, settings)
@@ -144,6 +152,10 @@ def test_learning_equals_plain_algorithm_1(options):
         found = found[np.abs(found) > 1e-12]
         assert len(found) == len(expected[type_name])
         np.testing.assert_allclose(found, expected[type_name], rtol=0, atol=1e-9)
+    if settings.list_features:
+        named = [w.pop(name) for name in reranker.list_features.names]
+        np.testing.assert_allclose(reranker.list_weights, named, rtol=1e-9, atol=1e-12)
+        assert np.abs(named).max() > 0.001
     if settings.manual_parts:
         dense = np.zeros(1 << settings.bits)
         dense[list(w)] = list(w.values())
@@ -153,7 +165,12 @@ def test_learning_equals_plain_algorithm_1(options):
 def test_support_scores_equal_the_sum_over_the_support():
     golds, lists = random_lists(11)
     settings = Settings(
-        kernel_parts=ALL, manual_parts=(), iterations=3, kernel_scale=1.0, competitor="best"
+        kernel_parts=ALL,
+        manual_parts=(),
+        list_features=(),
+        iterations=3,
+        kernel_scale=1.0,
+        competitor="best",
     )
     schema = Schema.fit(golds)
     items = prepare_lists(schema, golds, lists, settings)
@@ -231,7 +248,7 @@ def test_learner_skips_updates_without_a_denominator():
     trees = [(gold.heads, [label] * 3, 0.0) for label in ("p", "q")]
     unseen = CandidateList.build(trees, inventory=inventory, sources=["r"])
     schema = Schema.fit([gold])
-    settings = Settings(iterations=2, bits=12)
+    settings = Settings(iterations=2, bits=12, list_features=())
     _, stats = learn(schema, prepare_lists(schema, [gold], [unseen], settings), settings)
     assert stats.updates == 0
 
@@ -271,6 +288,9 @@ def test_learner_refuses_more_steps_than_announced():
         ({"bits": "12"}, "bits is '12'; it must be a whole number"),
         ({"iterations": 1.5}, "iterations is 1.5; it must be a whole number"),
         ({"C": "1"}, "C is '1'; it must be a number"),
+        ({"list_features": ("votes",)}, "unknown list features 'votes'; choose from scores, share"),
+        ({"list_features": "scores"}, "list features is 'scores'; give a list"),
+        ({"list_scale": 0}, "list scale is 0; it must be positive, from 1e-09 to 1e.09"),
         ({"kernel_scale": 1e200}, "kernel scale is 1e.200; .* from 1e-09 to 1e.09"),
         ({"shuffle_seed": -1}, "shuffle seed is -1"),
         ({"add_gold": "no"}, "add gold is 'no'; it must be true or false"),

@@ -15,12 +15,13 @@ from tk_spacy.settings import Settings
 from tk_spacy.training import train_reranker
 
 
-@pytest.fixture(scope="module", params=["both", "kernel", "manual"])
+@pytest.fixture(scope="module", params=["both", "kernel", "manual", "paper"])
 def trained(request):
     options = {
         "both": {"kernel_parts": ALL},
         "kernel": {"manual_parts": ()},
         "manual": {"kernel_parts": ()},
+        "paper": {"list_features": ()},
     }[request.param]
     golds, lists = random_lists(8, sentences=30, n=6)
     settings = Settings(bits=14, iterations=3, **options)
@@ -80,3 +81,21 @@ def test_reranker_damaged_models_are_named(trained, tmp_path, damage):
         (place / META).write_text(json.dumps({"format": "something else"}))
     with pytest.raises(ModelError, match=r"model: "):
         Reranker.from_disk(place)
+
+
+def test_reranker_reads_models_made_before_the_features_of_the_list(tmp_path):
+    golds, lists = random_lists(8, sentences=30, n=6)
+    settings = Settings(bits=14, iterations=3, list_features=())
+    reranker, _ = train_reranker(golds, lists, settings, schema=Schema.fit(golds), n_threads=1)
+    place = tmp_path / "model"
+    reranker.to_disk(place)
+    meta = json.loads((place / META).read_text())
+    del meta["list_features"], meta["settings"]["list_features"], meta["settings"]["list_scale"]
+    (place / META).write_text(json.dumps(meta | {"format_version": 1}))
+    old = Reranker.from_disk(place)
+    assert old.settings == settings
+    for pair in zip(golds, lists, strict=True):
+        assert (
+            old.final_scores(*pair, n_threads=1).tolist()
+            == reranker.final_scores(*pair, n_threads=1).tolist()
+        )

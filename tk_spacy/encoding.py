@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList
+from tk_spacy.list_features import ListFeatures
 from tk_spacy.part_types import PartType, part_type
 from tk_spacy.parts import contested_parts, extract_parts, slot_rows
 from tk_spacy.properties import EncodedSentence, Schema
@@ -37,12 +38,14 @@ class EncodedList:
 
     kernel, manual: the parts that the kernel compares and those that have manual features, in the
     order of the part types asked for (one object where a type is in both).
+    listed: float64[k, d], the features of the candidates within their list; None without them.
     """
 
     sentence: EncodedSentence
     kernel: tuple[PartLists, ...]
     manual: tuple[PartLists, ...]
     n_candidates: int
+    listed: NDArray[np.float64] | None = None
 
 
 class ListEncoder:
@@ -50,6 +53,7 @@ class ListEncoder:
 
     contested_only: leave out the parts that all candidates of a list share, most of them; every
     score of a list then lacks the same summand.
+    list_features: the features of candidates within their list, None for none.
     """
 
     def __init__(
@@ -58,11 +62,13 @@ class ListEncoder:
         *,
         kernel_parts: Sequence[str],
         manual_parts: Sequence[str],
+        list_features: ListFeatures | None = None,
         contested_only: bool = True,
     ) -> None:
         self.schema = schema
         self._kernel = [part_type(name) for name in kernel_parts]
         self._manual = [part_type(name) for name in manual_parts]
+        self._list_features = list_features
         self._contested_only = contested_only
         self._label_tables: dict[int, tuple[object, Int32]] = {}
 
@@ -86,6 +92,7 @@ class ListEncoder:
             kernel=tuple(parts[kind.name] for kind in self._kernel),
             manual=tuple(parts[kind.name] for kind in self._manual),
             n_candidates=len(candidates),
+            listed=self._list_features.encode(candidates) if self._list_features else None,
         )
 
     def _label_table(self, candidates: CandidateList) -> Int32:

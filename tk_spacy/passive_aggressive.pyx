@@ -3,7 +3,8 @@
 Source: Taub-Tabib et al. 2015, Algorithm 1 and footnote 5, after Crammer et al. (2006).  Ours
 differs in three points: w and alpha are averaged by one rule, as they stand after each step; a zero
 denominator skips the update; the competitor may be chosen with its loss added, as the
-default Settings ask.
+default Settings ask.  The features of a candidate within its list, where there are any, are further
+columns of the manual features' vector, dense and not hashed.
 
 One step reads one list: score the candidates, take the best, and move both weight vectors so that
 the oracle candidate wins by the loss.  Only parts that one of the two trees has alone count.
@@ -40,6 +41,27 @@ def add_candidate_scores(
         out[j] += total
 
 
+def add_list_scores(
+    const double[:, ::1] features, const double[::1] weights, double[::1] out,
+):
+    """Adds to out[j] the dot product of the features of candidate j and the weights.
+
+    features: float64[k, d].  weights: float64[d].  out: float64[k].
+    """
+    cdef Py_ssize_t j, i
+    cdef double total
+    if features.shape[0] != out.shape[0] or features.shape[1] != weights.shape[0]:
+        raise ValueError(
+            f"features have shape {(features.shape[0], features.shape[1])}, expected "
+            f"{(out.shape[0], weights.shape[0])}"
+        )
+    for j in range(out.shape[0]):
+        total = 0.0
+        for i in range(weights.shape[0]):
+            total += features[j, i] * weights[i]
+        out[j] += total
+
+
 cdef class Learner:
     """The state of Algorithm 1: w, its average, the support log, the step number.
 
@@ -47,7 +69,8 @@ cdef class Learner:
     manual features, empty to turn them off.  n_properties: width of node rows.  bits: width of a
     feature id.  C: aggressiveness, positive, possibly infinite.  skip: node slots that may be
     skipped.  kernel_scale: factor on the kernel, positive.  add_loss: choose the competitor by
-    score plus loss instead of by score.
+    score plus loss instead of by score.  list_width: number of features of a candidate within its
+    list, 0 for none.
     """
 
     cdef readonly tuple kernel_parts, manual_parts
@@ -56,12 +79,13 @@ cdef class Learner:
     cdef double C, kernel_scale
     cdef bint add_loss
     cdef int64_t total_steps
+    cdef readonly int list_width
     cdef list _layouts, _manual_kinds
-    cdef double[::1] weights, stepped, difference
+    cdef double[::1] weights, stepped, difference, list_weights, list_stepped
 
     def __init__(
         self, *, kernel_parts, manual_parts, n_properties, total_steps, bits=22, C=INFINITY,
-        skip=(), kernel_scale=1.0, add_loss=False,
+        skip=(), kernel_scale=1.0, add_loss=False, list_width=0,
     ):
         if not kernel_parts and not manual_parts:
             raise ValueError("kernel_parts and manual_parts are both empty, expected some")
@@ -89,12 +113,22 @@ cdef class Learner:
         self.weights = np.zeros(size)
         self.stepped = np.zeros(size)
         self.difference = np.zeros(size)
+        self.list_width = list_width
+        self.list_weights = np.zeros(list_width)
+        self.list_stepped = np.zeros(list_width)
 
     def averaged_weights(self):
         """The mean of w over all steps so far, each as it stood after the step."""
+        return self._average(self.weights, self.stepped)
+
+    def averaged_list_weights(self):
+        """The same of the features within a list: float64[list_width]."""
+        return self._average(self.list_weights, self.list_stepped)
+
+    cdef object _average(self, weights, stepped):
         # A move of size d at step t stands in the steps t..T: it weighs (T - t + 1) / T.
         T = self.total_steps
-        return ((T + 1) * np.asarray(self.weights) - np.asarray(self.stepped)) / T
+        return ((T + 1) * np.asarray(weights) - np.asarray(stepped)) / T
 
     def step(self, item):
         """One step of Algorithm 1 on one TrainingList.  Returns whether it moved the weights.
@@ -157,6 +191,8 @@ cdef class Learner:
                 encoded.sentence.fields, parts.rows, kind, self.weights, part_scores
             )
             add_candidate_scores(part_scores, parts.starts, parts.members, scores)
+        if self.list_width:
+            add_list_scores(encoded.listed, self.list_weights, scores)
         return scores
 
     cdef bint _update(self, item, int best, double violation) except -1:
@@ -184,12 +220,20 @@ cdef class Learner:
             )
         ids, counts = self._take_difference(np.concatenate(touched))
         norm += float(counts @ counts)
+        listed = np.zeros(0)
+        if self.list_width:
+            listed = encoded.listed[item.oracle] - encoded.listed[best]
+            norm += _square(listed)
         cdef double tau = 0.0
         if norm > 0 and violation > 0:
             tau = min(self.C, violation / norm)
         if tau == 0:
             return False
         _move(self.weights, self.stepped, ids, counts, tau, tau * self.steps)
+        _move(
+            self.list_weights, self.list_stepped, np.arange(len(listed), dtype=np.uint32), listed,
+            tau, tau * self.steps,
+        )
         self.updates += 1
         if self.kernel_parts:
             self.support.append(
@@ -231,6 +275,14 @@ cdef void _move(
     for i in range(ids.shape[0]):
         weights[ids[i]] += tau * counts[i]
         stepped[ids[i]] += tau_stepped * counts[i]
+
+
+cdef double _square(const double[::1] values) noexcept:
+    cdef Py_ssize_t i
+    cdef double total = 0.0
+    for i in range(values.shape[0]):
+        total += values[i] * values[i]
+    return total
 
 
 cdef int _argmax(const double[::1] scores, const double[::1] extra) noexcept:

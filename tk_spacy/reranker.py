@@ -25,7 +25,8 @@ from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.errors import UserError
 from tk_spacy.features import add_scores
 from tk_spacy.files import replace_directory
-from tk_spacy.passive_aggressive import add_candidate_scores
+from tk_spacy.list_features import ListFeatures
+from tk_spacy.passive_aggressive import add_candidate_scores, add_list_scores
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
 from tk_spacy.support import Support, SupportScorer
@@ -34,7 +35,9 @@ from tk_spacy.treebank import Sentence
 
 Float64 = NDArray[np.float64]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Version 1 had no features of the list."""
 
 META, SCHEMA, SUPPORT, WEIGHTS = "meta.json", "schema.msgpack", "support.npz", "weights.npz"
 
@@ -50,6 +53,8 @@ class Reranker:
     schema: properties and values.  settings: as trained.  support: the kernel's support parts.
     weights: float64[2 ** bits] of the manual features, None without them; kept to float32
         precision, in which they are stored.
+    list_features, list_weights: float64[d], the features of a candidate within its list and their
+        weights; both None without them.
     combination: with the upstream's scores; None for the reranker's score alone.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
     """
@@ -58,6 +63,8 @@ class Reranker:
     settings: Settings
     support: Support
     weights: Float64 | None
+    list_features: ListFeatures | None = None
+    list_weights: Float64 | None = None
     combination: Combination | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
@@ -68,6 +75,7 @@ class Reranker:
             self.schema,
             kernel_parts=self.settings.kernel_parts,
             manual_parts=self.settings.manual_parts,
+            list_features=self.list_features,
         )
         object.__setattr__(self, "_encoder", encoder)
         object.__setattr__(self, "_scorer", SupportScorer(self.support))
@@ -123,6 +131,11 @@ class Reranker:
                 )
                 for parts, of_parts, scores in zip(lists, part_scores, out, strict=True):
                     add_candidate_scores(of_parts, parts.starts, parts.members, scores)
+        if self.list_weights is not None:
+            for item, scores in zip(encoded, out, strict=True):
+                if item.listed is None:
+                    raise ValueError("a list is encoded without its features, expected them")
+                add_list_scores(item.listed, self.list_weights, scores)
         return out
 
     def final_scores(
@@ -167,6 +180,7 @@ class Reranker:
             "library_version": tk_spacy.__version__,
             "settings": self.settings.to_dict(),
             "combination": self.combination.to_dict() if self.combination else None,
+            "list_features": self._list_features_to_dict(),
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
@@ -182,6 +196,12 @@ class Reranker:
             )
         return files
 
+    def _list_features_to_dict(self) -> dict[str, Any] | None:
+        if self.list_features is None or self.list_weights is None:
+            return None
+        names, weights = self.list_features.names, self.list_weights.tolist()
+        return self.list_features.to_dict() | {"weights": dict(zip(names, weights, strict=True))}
+
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Reranker:
         """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
@@ -189,20 +209,23 @@ class Reranker:
             meta = json.loads(files[META])
             if meta.get("format") != "tk-spacy reranker":
                 raise ModelError(f"{where}: {META} is not that of a tk-spacy reranker")
-            if meta["format_version"] != FORMAT_VERSION:
+            if meta["format_version"] not in READABLE_VERSIONS:
                 raise ModelError(
-                    f"{where}: format version {meta['format_version']}, this tk-spacy reads "
+                    f"{where}: format version {meta['format_version']}, this tk-spacy reads up to "
                     f"{FORMAT_VERSION}; train the model again or install the version that wrote it "
                     f"({meta.get('library_version')})"
                 )
+            if meta["format_version"] == 1:
+                meta["settings"]["list_features"] = []
             settings = Settings.from_dict(meta["settings"])
             combination = meta["combination"]
+            list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
             weights = None
             if settings.manual_parts:
                 weights = _read_weights(_from_npz(files[WEIGHTS]), 1 << settings.bits)
             known = {
                 "format", "format_version", "library_version", "settings", "combination",
-                "support_parts",
+                "support_parts", "list_features",
             }  # fmt: skip
             schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
             return cls(
@@ -214,6 +237,8 @@ class Reranker:
                     n_properties=len(schema.properties),
                 ),
                 weights=weights,
+                list_features=list_features,
+                list_weights=list_weights,
                 combination=Combination.from_dict(combination) if combination else None,
                 about={name: value for name, value in meta.items() if name not in known},
             )
@@ -277,6 +302,22 @@ def _to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
+
+
+def _read_list_features(
+    data: Mapping[str, Any] | None, settings: Settings
+) -> tuple[ListFeatures | None, Float64 | None]:
+    if data is None and not settings.list_features:
+        return None, None
+    if data is None:
+        raise ValueError("the weights of the list's features are missing")
+    features = ListFeatures.from_dict(data)
+    if features.names != list(data["weights"]):
+        raise ValueError("the list's features and their weights do not fit together")
+    weights = np.array(list(data["weights"].values()), dtype=np.float64)
+    if not np.isfinite(weights).all():
+        raise ValueError("a weight of the list's features is no finite number")
+    return features, weights
 
 
 def _from_npz(data: bytes) -> dict[str, NDArray[Any]]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from tk_spacy.errors import UserError
 from tk_spacy.features import FEATURE_TYPES
+from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
 
 MIN_SCALE, MAX_SCALE = 1e-9, 1e9
@@ -24,6 +25,10 @@ class Settings:
 
     kernel_parts: part types that the kernel compares; empty for no kernel (base reranker).
     manual_parts: part types with manual features; empty for the kernel alone.
+    list_features: groups of features of a candidate within its list: "scores" of the sources,
+        "shares" of the candidates that hold its arcs; empty for the paper's reranker, which sees
+        the trees alone.
+    list_scale: factor on the features of the list beside the manual features and the kernel.
     iterations: passes over the training lists.
     C: aggressiveness of an update, positive, possibly infinite.
     loss: "labelled" counts wrong heads and wrong labels, "heads" wrong heads only (the paper).
@@ -39,6 +44,8 @@ class Settings:
 
     kernel_parts: tuple[str, ...] = ("arc",)
     manual_parts: tuple[str, ...] = FEATURE_TYPES
+    list_features: tuple[str, ...] = LIST_FEATURES
+    list_scale: float = 1.0
     iterations: int = 10
     C: float = math.inf
     loss: Literal["labelled", "heads"] = "labelled"
@@ -51,7 +58,7 @@ class Settings:
     add_gold: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("kernel_parts", "manual_parts", "skip"):
+        for name in ("kernel_parts", "manual_parts", "skip", "list_features"):
             value = getattr(self, name)
             if not isinstance(value, list | tuple) or len(set(map(str, value))) < len(value):
                 raise UserError(f"{_words(name)} is {value!r}; give a list of different names")
@@ -61,6 +68,7 @@ class Settings:
             ("bits", (int,), "a whole number"),
             ("C", (int, float), "a number"),
             ("kernel_scale", (int, float), "a number"),
+            ("list_scale", (int, float), "a number"),
             ("shuffle_seed", (int, type(None)), "a whole number or none"),
         ):
             value = getattr(self, name)
@@ -77,6 +85,10 @@ class Settings:
                 raise UserError(f"unknown part type {name!r}; choose from {', '.join(known)}")
         if not self.kernel_parts and not self.manual_parts:
             raise UserError("neither kernel nor manual features: choose at least one part type")
+        for name in self.list_features:
+            if name not in LIST_FEATURES:
+                choices = ", ".join(LIST_FEATURES)
+                raise UserError(f"unknown list features {name!r}; choose from {choices}")
         slots = {s.name for t in PART_TYPES.values() for s in t.slots if s.kind == "node"}
         for name in self.skip:
             if name not in slots | {"node"}:
@@ -87,11 +99,13 @@ class Settings:
         if not self.C > 0:
             raise UserError(f"C is {self.C}; it must be positive (or infinite)")
         # Beyond these bounds the weights do not fit the numbers that they are stored as.
-        if not MIN_SCALE <= self.kernel_scale <= MAX_SCALE:
-            raise UserError(
-                f"kernel scale is {self.kernel_scale}; it must be positive, from {MIN_SCALE:g} to "
-                f"{MAX_SCALE:g}"
-            )
+        for name in ("kernel_scale", "list_scale"):
+            value = getattr(self, name)
+            if not MIN_SCALE <= value <= MAX_SCALE:
+                raise UserError(
+                    f"{_words(name)} is {value}; it must be positive, from {MIN_SCALE:g} to "
+                    f"{MAX_SCALE:g}"
+                )
         if self.shuffle_seed is not None and self.shuffle_seed < 0:
             raise UserError(f"shuffle seed is {self.shuffle_seed}; it must not be negative")
         if not 8 <= self.bits <= 30:

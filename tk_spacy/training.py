@@ -18,6 +18,7 @@ from tk_spacy.candidates import CandidateList
 from tk_spacy.combination import Combination, TuningList, tune
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.errors import UserError
+from tk_spacy.list_features import ListFeatures
 from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker
@@ -43,6 +44,7 @@ class TrainingList:
 
     loss: float64[k], of each candidate against the oracle candidate.  oracle: y_1.
     kernel_scores: for each kernel part type float64[p], f-hat as of `mark`.
+    list_features: what the columns of `encoded.listed` are; one object for all lists.
     """
 
     index: int
@@ -51,6 +53,7 @@ class TrainingList:
     oracle: int
     mark: Mark
     kernel_scores: tuple[Float64, ...] = field(default=())
+    list_features: ListFeatures | None = None
 
     def reset(self) -> None:
         """Forget all scores, for a new training."""
@@ -84,8 +87,14 @@ def prepare_lists(
     """
     if len(sentences) != len(lists):
         raise ValueError(f"{len(sentences)} sentences but {len(lists)} candidate lists")
+    list_features = None
+    if settings.list_features and lists:
+        list_features = ListFeatures.fit(lists, settings.list_features, factor=settings.list_scale)
     encoder = ListEncoder(
-        schema, kernel_parts=settings.kernel_parts, manual_parts=settings.manual_parts
+        schema,
+        kernel_parts=settings.kernel_parts,
+        manual_parts=settings.manual_parts,
+        list_features=list_features,
     )
     prepared = []
     for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
@@ -102,6 +111,7 @@ def prepare_lists(
             loss=wrong,
             oracle=oracle,
             mark=Mark(0, (), 0),
+            list_features=list_features,
         )
         prepared.append(item)
     if not prepared:
@@ -146,6 +156,7 @@ def learn(
     started = time.perf_counter()
     n_threads = effective_n_threads(n_threads)
     total = len(items) * settings.iterations
+    list_features = items[0].list_features if items else None
     learner = Learner(
         kernel_parts=settings.kernel_parts,
         manual_parts=settings.manual_parts,
@@ -156,6 +167,7 @@ def learn(
         skip=settings.skip,
         kernel_scale=settings.kernel_scale,
         add_loss=settings.competitor == "violator",
+        list_width=len(list_features.names) if list_features else 0,
     )
     for item in items:
         item.reset()
@@ -176,6 +188,8 @@ def learn(
         settings=settings,
         support=support,
         weights=learner.averaged_weights() if settings.manual_parts else None,
+        list_features=list_features,
+        list_weights=learner.averaged_list_weights() if list_features else None,
     )
     stats = TrainingStats(
         sentences=len(items),
