@@ -67,12 +67,13 @@ def test_cli_train_options_reach_the_settings(tmp_path: Path) -> None:
         tmp_path / "model", "--kernel-parts", "arc, sibling", "--manual-parts", "none",
         "--iterations", 2, "-C", "0.5", "--loss", "heads", "--competitor", "violator", "--skip",
         "h,m", "--kernel-scale", "2", "--lemma", "--shuffle-seed", 3, "--add-gold", "--bits", 9,
+        "--list-features", "shares", "--list-scale", 2,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert open_model(tmp_path / "model").reranker.settings == Settings(
         kernel_parts=("arc", "sibling"), manual_parts=(), iterations=2, C=0.5, loss="heads",
         competitor="violator", skip=("h", "m"), kernel_scale=2.0, bits=9, use_lemma=True,
-        shuffle_seed=3, add_gold=True,
+        shuffle_seed=3, add_gold=True, list_features=("shares",), list_scale=2.0,
     )  # fmt: skip
 
 
@@ -110,6 +111,7 @@ def test_cli_train_wrong_numbers_are_usage_errors(
         ("-C", "0", "C is 0.0; it must be positive"),
         ("-C", "nan", "C is nan"),
         ("--kernel-scale", "-1", "kernel scale is -1.0"),
+        ("--list-features", "votes", "unknown list features 'votes'; choose from scores"),
         ("--upstream", "no_such_pipeline", "no_such_pipeline: neither a directory"),
     ],
 )

@@ -11,6 +11,7 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.features import FEATURE_TYPES
+from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import SEARCHES, TrainOptions
@@ -193,6 +194,18 @@ def train_cli(
             rich_help_panel=RERANKER,
         ),
     ] = ",".join(DEFAULT.manual_parts),
+    list_features: Annotated[
+        str,
+        typer.Option(
+            metavar="GROUP,...",
+            help=f"What its list says of a candidate: {', '.join(LIST_FEATURES)}; none (the "
+            "paper).",
+            rich_help_panel=RERANKER,
+        ),
+    ] = ",".join(DEFAULT.list_features),
+    list_scale: Annotated[
+        float, typer.Option(help="Factor on these features.", rich_help_panel=RERANKER)
+    ] = DEFAULT.list_scale,
     iterations: Annotated[
         int, typer.Option(min=1, help="Passes over the lists.", rich_help_panel=RERANKER)
     ] = DEFAULT.iterations,
@@ -334,6 +347,8 @@ def train_cli(
             settings=Settings(
                 kernel_parts=split(kernel_parts),
                 manual_parts=split(manual_parts),
+                list_features=split(list_features),
+                list_scale=list_scale,
                 iterations=iterations,
                 C=aggressiveness,
                 loss=loss,  # type: ignore[arg-type]
