@@ -27,7 +27,8 @@ cdef struct Search:
     int32_t *below          # [n + 1], stamps: words below the one at hand
     int32_t *stack          # [n + 1]
     int32_t *best           # [n + 1], arcs of the best tree of all starts
-    int32_t *heads          # [n + 1]
+    int32_t *heads          # [exact * (n + 1)], the best first-order trees
+    double *totals          # [exact], their scores
     int32_t *start          # [n + 1]
     double *chance          # [n_arcs], cumulative, word by word
     int32_t *choice         # [(n + 1) ** 2], the best arc h -> m
@@ -38,12 +39,12 @@ cdef struct Search:
     uint64_t random
     Pool pool
     SpanningScratch spanning
-    Buffer word_memory, chance_memory, choice_memory, pool_memory
+    Buffer word_memory, chance_memory, choice_memory, pool_memory, exact_memory
 
 
 cdef void release_search(Search *s) noexcept nogil
 cdef int search(
-    Lattice *g, const Model *model, Search *s, int room, int starts, int patience,
+    Lattice *g, const Model *model, Search *s, int room, int exact, int starts, int patience,
     double temperature, uint64_t seed,
 ) noexcept nogil
 cdef double exact_score(Lattice *g, const Model *model, Search *s, const int32_t *arcs) noexcept nogil

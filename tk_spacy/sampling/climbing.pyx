@@ -2,7 +2,7 @@
 
 A step takes one word out of the tree and puts it back under the best of its arcs, which changes the
 score by what its neighbours score with it.  Where only one word may be a root, a step of its own
-exchanges it.  The first start is the best first-order tree, the others are drawn from the
+exchanges it.  The first starts are the best first-order trees, the others are drawn from the
 first-order distribution by Wilson's loop-erased random walks.
 
 Source: Zhang, Lei, Barzilay and Jaakkola (EMNLP 2014, "Greed is good if randomized").  Ours differs
@@ -27,7 +27,7 @@ from tk_spacy.sampling.lattice cimport (
     grandparent,
     triple_score,
 )
-from tk_spacy.sampling.spanning cimport free_spanning, max_tree
+from tk_spacy.sampling.spanning cimport free_spanning, k_best_trees, max_tree
 
 cdef enum:
     MAX_SWEEPS = 100     # of one climb; far more than ever needed
@@ -42,33 +42,39 @@ cdef void release_search(Search *s) noexcept nogil:
     free(s.chance_memory.data)
     free(s.choice_memory.data)
     free(s.pool_memory.data)
+    free(s.exact_memory.data)
     free_spanning(&s.spanning)
     memset(s, 0, sizeof(Search))
 
 
 cdef int search(
-    Lattice *g, const Model *model, Search *s, int room, int starts, int patience,
+    Lattice *g, const Model *model, Search *s, int room, int exact, int starts, int patience,
     double temperature, uint64_t seed,
 ) noexcept nogil:
     """Climb from up to `starts` trees; the best tree's arcs are s.best, its score s.score.
 
-    room: trees kept in the pool.  patience: starts in a row without a better tree that end the
+    room: trees kept in the pool.  exact: how many of the first starts are the best first-order
+    trees; the others are drawn.  patience: starts in a row without a better tree that end the
     search.  temperature: of the distribution that starts are drawn from.
     Returns 0, 1 where the lattice has no tree, -1 without memory.
     """
-    cdef int i, idle = 0, state
+    cdef int i, idle = 0, found
     cdef double best = -INFINITY
-    if reserve(g, s, room) < 0:
+    exact = max(1, min(exact, starts))
+    if reserve(g, s, room, exact) < 0:
         return -1
     s.random = mix(seed, <uint64_t>0x2545F4914F6CDD1DULL)
-    state = first_start(g, model, s)
-    if state != 0:
-        return state
+    found = first_order_trees(g, model, s, exact)
+    if found <= 0:
+        return 1 if found == 0 else -1
     for i in range(starts):
-        if i == 1:
-            chances(g, s, temperature)
-        if i > 0 and not draw_start(g, model, s):
-            continue
+        if i < found:
+            choose_arcs(g, s, s.heads + i * (s.n + 1))
+        else:
+            if i == found:
+                chances(g, s, temperature)
+            if not draw_start(g, model, s):
+                continue
         set_tree(g, s, s.start)
         s.score = total_score(g, model, s)
         if s.pool.room and s.score > s.pool.least:
@@ -86,7 +92,7 @@ cdef int search(
     return -1 if g.failed else 0
 
 
-cdef int reserve(Lattice *g, Search *s, int room) noexcept nogil:
+cdef int reserve(Lattice *g, Search *s, int room, int exact) noexcept nogil:
     cdef int n = g.n
     cdef int32_t *words = <int32_t *>ensure(&s.word_memory, 14 * (n + 2) * sizeof(int32_t))
     cdef int width = n + 1
@@ -97,7 +103,10 @@ cdef int reserve(Lattice *g, Search *s, int room) noexcept nogil:
         &s.pool_memory,
         room * (sizeof(double) + sizeof(uint64_t) + width * sizeof(int32_t)) + 8,
     )
-    if words == NULL or s.chance == NULL or s.choice == NULL or s.pool.scores == NULL:
+    s.totals = <double *>ensure(
+        &s.exact_memory, exact * (sizeof(double) + width * sizeof(int32_t))
+    )
+    if s.totals == NULL or words == NULL or s.chance == NULL or s.choice == NULL or s.pool.scores == NULL:
         return -1
     s.pool.hashes = <uint64_t *>(s.pool.scores + room)
     s.pool.arcs = <int32_t *>(s.pool.hashes + room)
@@ -110,7 +119,7 @@ cdef int reserve(Lattice *g, Search *s, int room) noexcept nogil:
     s.below = words + 3 * width
     s.stack = words + 4 * width
     s.best = words + 5 * width
-    s.heads = words + 6 * width
+    s.heads = <int32_t *>(s.totals + exact)
     s.start = words + 7 * width
     s.low = words + 8 * width
     s.high = words + 9 * width
@@ -124,9 +133,9 @@ cdef int reserve(Lattice *g, Search *s, int room) noexcept nogil:
 # Starts
 
 
-cdef int first_start(Lattice *g, const Model *model, Search *s) noexcept nogil:
-    """The best tree by arc scores alone."""
-    cdef int n = g.n, width = n + 1, a, m, at, state
+cdef int first_order_trees(Lattice *g, const Model *model, Search *s, int exact) noexcept nogil:
+    """The best trees by arc scores alone, into s.heads; their number, -1 without memory."""
+    cdef int n = g.n, width = n + 1, a, at, state
     for at in range(width * width):
         g.first_order[at] = -INFINITY
         s.choice[at] = NONE
@@ -135,13 +144,20 @@ cdef int first_start(Lattice *g, const Model *model, Search *s) noexcept nogil:
         if s.choice[at] == NONE or g.score[a] > g.first_order[at]:
             g.first_order[at] = g.score[a]
             s.choice[at] = a
+    if exact > 1:
+        return k_best_trees(
+            g.first_order, n, model.single_root, exact, s.heads, s.totals, &s.spanning
+        )
     state = max_tree(g.first_order, n, model.single_root, s.heads, &s.spanning)
-    if state != 0:
-        return state
+    return 1 - state if state >= 0 else -1
+
+
+cdef void choose_arcs(Lattice *g, Search *s, const int32_t *heads) noexcept nogil:
+    """Start from a tree's heads, with the best label of each arc."""
+    cdef int m
     s.start[0] = NONE
-    for m in range(1, n + 1):
-        s.start[m] = s.choice[s.heads[m] * width + m]
-    return 0
+    for m in range(1, g.n + 1):
+        s.start[m] = s.choice[heads[m] * (g.n + 1) + m]
 
 
 cdef inline double draw(Search *s) noexcept nogil:

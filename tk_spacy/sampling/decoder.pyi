@@ -51,6 +51,7 @@ def decode(
     sentences: Sequence[int] | NDArray[np.integer],
     *,
     k: int = 1,
+    exact: int = 1,
     restarts: int,
     patience: int,
     temperature: float,

@@ -212,14 +212,15 @@ cdef int kept_of_sentence(
 
 
 def decode(
-    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int restarts, int patience,
+    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int exact=1, int restarts, int patience,
     double temperature, double label_share, seeds, kept=None, gold=None, costs=(0.0, 0.0),
     n_threads=None,
 ):
     """The best trees of sentences.
 
     fields, starts, lengths, sentences: as those of `first_order_trees`.
-    k: trees a sentence.  restarts, patience, temperature: of the search (climbing.search).
+    k: trees a sentence.  exact, restarts, patience, temperature: of the search, whose starts are
+    `restarts` at most (climbing.search).
     label_share: the share of a list that may differ from its better trees in labels alone.
     seeds: uint64[S].  kept: what `kept_heads` returned, or None to prune here.
     gold: (heads, labels), flat int32[rows] each; then costs = (of a wrong head, of a wrong label
@@ -267,7 +268,7 @@ def decode(
             &kept_head[0] if with_kept else NULL, &kept_first[first[s]] if with_kept else NULL,
             &gold_heads[first[s]] if with_gold else NULL,
             &gold_labels[first[s]] if with_gold else NULL,
-            head_cost, label_cost, k, restarts, patience, temperature, label_share, seed[s],
+            head_cost, label_cost, k, exact, restarts, patience, temperature, label_share, seed[s],
             &heads[out_at[i], 0], &labels[out_at[i], 0], &scores[i, 0], &counts[i],
         )
     free_spaces(spaces, threads)
@@ -279,7 +280,8 @@ cdef int decode_sentence(
     Workspace *space, const Model *model, Words x,
     const int32_t *kept_head, const int64_t *kept_first,
     const int32_t *gold_heads, const int32_t *gold_labels, double head_cost, double label_cost,
-    int k, int restarts, int patience, double temperature, double label_share, uint64_t seed,
+    int k, int exact, int restarts, int patience, double temperature, double label_share,
+    uint64_t seed,
     int32_t *heads, int32_t *labels, double *scores, int32_t *count,
 ) noexcept nogil:
     cdef Lattice *g = &space.lattice
@@ -296,7 +298,7 @@ cdef int decode_sentence(
         state = build(g, model, gold_heads, gold_labels, head_cost, label_cost)
     if state == 0:
         state = search(
-            g, model, &space.search, 0 if k == 1 else max(ROOM * k, 16), restarts, patience,
+            g, model, &space.search, 0 if k == 1 else max(ROOM * k, 16), exact, restarts, patience,
             temperature, seed,
         )
     if state != 0:

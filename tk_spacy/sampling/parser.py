@@ -121,7 +121,9 @@ class SamplingParser:
                 corpus.lengths,
                 np.arange(len(corpus)),
                 k=k,
-                restarts=s.restarts,
+                # Of first order the best trees are the list itself.
+                exact=max(k, s.exact_starts) if s.order == 1 else s.exact_starts,
+                restarts=max(k, s.restarts) if s.order == 1 else s.restarts,
                 patience=s.patience,
                 temperature=s.temperature,
                 label_share=s.label_share,

@@ -19,7 +19,11 @@ class SamplingSettings:
     C: bound of an update step, positive, possibly infinite.
     bits: features are hashed to that many bits.
     label_cost: loss of a wrong label under the right head, where a wrong head costs 1.
+    word_dropout: how often training hides a form or lemma: one seen c times with probability
+        word_dropout / (word_dropout + c), so that unknown ones are known of (Kiperwasser and
+        Goldberg, TACL 2016).
     batch: sentences that are decoded with the same weights in training.
+    exact_starts: how many of the starts are the best first-order trees, found exactly.
     training_restarts, restarts: starts of the search, in training and afterwards, at most.
     patience: starts in a row without a better tree that end a search.
     temperature: of the distribution that starts are drawn from.
@@ -36,7 +40,9 @@ class SamplingSettings:
     C: float = math.inf
     bits: int = 22
     label_cost: float = 0.5
+    word_dropout: float = 0.0
     batch: int = 8
+    exact_starts: int = 3
     training_restarts: int = 3
     restarts: int = 20
     patience: int = 8
@@ -46,8 +52,8 @@ class SamplingSettings:
     pruner_bits: int = 20
     max_heads: int = 8
     prune_margin: float = 3.0
-    max_labels: int = 2
-    label_margin: float = 1.0
+    max_labels: int = 3
+    label_margin: float = 2.0
     label_share: float = 0.2
     seed: int = 0
 
@@ -95,7 +101,9 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "C": (1e-9, math.inf),
     "bits": (8, 28),
     "label_cost": (0.0, 1.0),
+    "word_dropout": (0.0, 1e6),
     "batch": (1, 1024),
+    "exact_starts": (1, 10_000),
     "training_restarts": (1, 10_000),
     "restarts": (1, 10_000),
     "patience": (1, 10_000),
