@@ -43,12 +43,16 @@ class Recorder(Progress):
         self.begun: list[str] = []
         self.ended: list[str] = []
         self.warnings: list[str] = []
+        self.notes: list[str] = []
 
     def begin(self, stage: str) -> None:
         self.begun.append(stage)
 
     def end(self, stage: str) -> None:
         self.ended.append(stage)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)

@@ -109,6 +109,31 @@ def parser_training() -> tuple[Path, TrainReport]:
     return path, train_pipeline(parser_options(path, config=config))
 
 
+QUICK_SAMPLING = {"epochs": 2, "pruner_epochs": 1, "bits": 16, "pruner_bits": 14, "restarts": 5}
+
+
+@functools.cache
+def sampling_training() -> tuple[Path, TrainReport]:
+    """A model with a quick sampling parser, made by the whole path."""
+    path = folder() / "sampling-model"
+    return path, train_pipeline(sampling_options(path))
+
+
+@functools.cache
+def views_training() -> tuple[Path, TrainReport]:
+    """A model with a sampling parser and a tiny spaCy parser."""
+    path = folder() / "views-model"
+    config = tiny_config(folder() / "tiny.cfg")
+    views = {"views": ("sampling", "spacy"), "config": config, "backward": False, "max_steps": 15}
+    return path, train_pipeline(sampling_options(path, **views))
+
+
+def sampling_options(output: Path, **changes: Any) -> TrainOptions:
+    """Options for a training that trains a sampling parser."""
+    own = {"views": ("sampling",), "sampling": QUICK_SAMPLING, "max_steps": None}
+    return parser_options(output, **{**own, **changes})
+
+
 def parser_options(output: Path, **changes: Any) -> TrainOptions:
     """Options for a training that trains its parsers."""
     none = {"candidates": None, "dev_candidates": None, "test_candidates": None}

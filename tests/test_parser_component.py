@@ -1,0 +1,314 @@
+"""The spaCy component `tk_parser`: what it sets in a Doc, how it is trained and stored."""
+
+import copy
+import functools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import spacy
+from pipelines import trees
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import load_model_from_config
+from trainings import QUICK_SAMPLING
+
+from tk_spacy.component import TkReranker
+from tk_spacy.errors import UserError
+from tk_spacy.model_files import ModelError
+from tk_spacy.parser_component import TkParser, add_parser
+from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.sampling.training import train_sampling_parser
+from tk_spacy.synthetic import generate
+from tk_spacy.treebank import Sentence, write_conllu
+from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
+
+SETTINGS = SamplingSettings(**QUICK_SAMPLING)
+SENTENCES = list(generate(60, seed=21))
+NEW = list(generate(12, seed=22))
+
+
+@functools.cache
+def trained() -> SamplingParser:
+    return train_sampling_parser(SENTENCES, settings=SETTINGS, n_threads=1)
+
+
+def pipeline() -> Language:
+    nlp = spacy.blank("xx")
+    add_parser(nlp, trained(), n_threads=1)
+    return nlp
+
+
+def component(nlp: Language) -> TkParser:
+    found = nlp.get_pipe("tk_parser")
+    assert isinstance(found, TkParser)
+    return found
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    return pipeline()
+
+
+def docs_of(nlp: Language, sentences: list[Sentence] = NEW) -> list[Doc]:
+    return [doc_from_sentence(nlp.vocab, sentence) for sentence in sentences]
+
+
+def test_parser_component_sets_the_parser_s_trees(nlp: Language) -> None:
+    parsed = trained().parse(NEW, n_threads=1)
+    for doc, (heads, deprels) in zip(nlp.pipe(docs_of(nlp)), parsed, strict=True):
+        found = sentence_from_doc(doc)
+        assert found.heads.tolist() == heads.tolist()
+        assert found.deprels == deprels
+        assert [t.dep_ for t in doc if t.head.i == t.i] == ["ROOT"]
+        assert len(list(doc.sents)) == 1
+        assert doc.has_annotation("DEP")
+    assert trees(map(nlp, docs_of(nlp))) == trees(nlp.pipe(docs_of(nlp), batch_size=5))
+
+
+def test_parser_component_parses_sentence_by_sentence(nlp: Language) -> None:
+    alone = trees(map(nlp, docs_of(nlp)))
+    together = nlp(Doc.from_docs(docs_of(nlp)))
+    assert [len(sentence) for sentence in together.sents] == [len(s) for s in NEW]
+    for sentence, (expected,) in zip(together.sents, [[t] for t in alone], strict=True):
+        assert [(t.head.i - sentence.start, t.dep_) for t in sentence] == expected
+    # An older parse is replaced, its sentence boundaries stay.
+    assert trees([nlp(together)]) == trees([together])
+
+
+def test_parser_component_without_boundaries_takes_the_doc_as_one_sentence(nlp: Language) -> None:
+    doc = Doc(nlp.vocab, words=[word for s in NEW[:2] for word in s.forms])
+    assert not doc.has_annotation("SENT_START")
+    assert len(list(nlp(doc).sents)) == 1
+    other = pipeline()
+    other.add_pipe("sentencizer", before="tk_parser")
+    assert [len(s) for s in other("ba be . bi bo .").sents] == [3, 3]
+
+
+def test_parser_component_keeps_many_boundaries_in_crossing_trees(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = np.array([3, 4, 0, 3], dtype=np.int32), ("a", "b", "root", "c")
+    monkeypatch.setattr(SamplingParser, "parse", lambda *_, **__: iter([heads, heads]))
+    doc = Doc(nlp.vocab, words=list("abcdefgh"), sent_starts=[i in (0, 4) for i in range(8)])
+    nlp(doc)
+    assert [s.start for s in doc.sents] == [0, 4]
+    assert [t.head.i for t in doc] == [2, 3, 2, 2, 6, 7, 6, 6]
+    assert [t.dep_ for t in doc][:4] == ["a", "b", "ROOT", "c"]
+
+
+def test_parser_component_leaves_white_space_out(nlp: Language) -> None:
+    (sentence,) = NEW[:1]
+    plain = docs_of(nlp, [sentence])[0]
+    words = ["\n", *sentence.forms[:2], "  ", *sentence.forms[2:]]
+    spaced = Doc(nlp.vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
+    places = [i for i, token in enumerate(spaced) if not token.is_space]
+    for token, i in zip(plain, places, strict=True):
+        spaced[i].tag_, spaced[i].pos_, spaced[i].lemma_ = token.tag_, token.pos_, token.lemma_
+        spaced[i].set_morph(str(token.morph))
+    nlp(spaced)
+    nlp(plain)
+    assert [places.index(spaced[i].head.i) for i in places] == [t.head.i for t in plain]
+    assert [spaced[i].dep_ for i in places] == [t.dep_ for t in plain]
+    assert (spaced[0].head.i, spaced[3].head.i) == (1, 2)
+    assert (spaced[0].dep_, spaced[3].dep_) == ("dep", "dep")
+    blank = nlp(Doc(nlp.vocab, words=["\n", " "]))
+    assert [(t.head.i, t.dep_) for t in blank] == [(0, "ROOT"), (0, "dep")]
+
+
+def test_parser_component_leaves_an_empty_doc(nlp: Language) -> None:
+    assert len(nlp("")) == 0
+    assert [len(doc) for doc in nlp.pipe(["", "ba be", ""])] == [0, 2, 0]
+
+
+def test_parser_component_changes_nothing_else(nlp: Language) -> None:
+    (doc,) = docs_of(nlp, NEW[:1])
+    attributes = ["ORTH", "SPACY", "TAG", "POS", "MORPH", "LEMMA", "SENT_START"]
+    before = doc.to_array(attributes)
+    np.testing.assert_array_equal(nlp(doc).to_array(attributes), before)
+
+
+def test_parser_component_untrained() -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tk_parser")
+    with pytest.raises(UserError, match=r"\[E109\].*'tk_parser'.*or set the component's `parser`"):
+        nlp("ba be")
+    assert component(nlp).labels == ()
+    with pytest.raises(TypeError, match="parser is a str, expected a SamplingParser or None"):
+        component(nlp).parser = "model"
+
+
+def test_parser_component_error_handler_gets_the_docs_that_fail() -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tk_parser")
+    failed = []
+    component(nlp).set_error_handler(lambda name, _, docs, error: failed.append((name, len(docs))))
+    assert list(nlp.pipe(docs_of(nlp, NEW[:3]), batch_size=2)) == []
+    assert failed == [("tk_parser", 2), ("tk_parser", 1)]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"n_threads": 0}, "tk_parser: n_threads is 0; it must be 1 or more"),
+        ({"settings": {"speed": 9}}, "tk_parser: unknown settings: speed"),
+        ({"settings": {"order": 7}}, "tk_parser: order is 7; it must be from 1 to 3"),
+    ],
+)
+def test_parser_component_wrong_config(config: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        spacy.blank("xx").add_pipe("tk_parser", config=config)
+
+
+# Training
+
+
+def test_parser_component_is_trained_by_initialize() -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tk_parser", config={"settings": QUICK_SAMPLING, "n_threads": 1})
+    examples = list(read_examples(SENTENCES, nlp))
+    optimizer = nlp.initialize(lambda: examples)
+    assert component(nlp).parser.settings == SETTINGS
+    assert set(component(nlp).labels) >= {"nsubj", "root"}
+    before = component(nlp).to_bytes()
+    assert nlp.update(examples[:2], sgd=optimizer) == {"tk_parser": 0.0}
+    assert component(nlp).to_bytes() == before
+    assert trees(nlp.pipe(docs_of(nlp))) == trees(pipeline().pipe(docs_of(nlp)))
+    scores = nlp.evaluate(list(read_examples(NEW, nlp)))
+    assert 0.5 < scores["dep_las"] <= scores["dep_uas"] <= 1
+    assert "nsubj" in scores["dep_las_per_type"]
+
+
+def test_parser_component_training_without_trees() -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tk_parser")
+    with pytest.raises(UserError, match="the training examples hold no dependency tree"):
+        nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("ba be"), {})])
+
+
+def test_parser_component_loads_a_model(tmp_path) -> None:
+    trained().to_disk(tmp_path / "parser")
+    pipeline().to_disk(tmp_path / "pipeline")
+    for path in (tmp_path / "parser", tmp_path / "pipeline"):
+        nlp = spacy.blank("xx")
+        nlp.add_pipe("tk_parser")
+        nlp.config["initialize"]["components"]["tk_parser"] = {"model": str(path)}
+        nlp.initialize()
+        assert component(nlp).to_bytes() == trained().to_bytes()
+    with pytest.raises(UserError, match="no such model directory"):
+        component(pipeline()).initialize(list, model=tmp_path / "missing")
+
+
+# Storage
+
+
+def test_parser_component_travels(nlp: Language, tmp_path) -> None:
+    expected = trees(nlp.pipe(docs_of(nlp)))
+    nlp.to_disk(tmp_path / "pipeline")
+    for other in (
+        spacy.load(tmp_path / "pipeline"),
+        load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()),
+        pickle.loads(pickle.dumps(nlp)),
+        copy.deepcopy(nlp),
+    ):
+        assert component(other).n_threads == 1
+        assert trees(other.pipe(docs_of(other))) == expected
+    assert not [path for path in (tmp_path / "pipeline").rglob("*") if path.suffix == ".pkl"]
+
+
+def test_parser_component_untrained_travels(tmp_path) -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tk_parser")
+    nlp.to_disk(tmp_path / "pipeline")
+    assert component(spacy.load(tmp_path / "pipeline")).parser is None
+    assert component(load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())).parser is None
+
+
+def test_parser_component_damaged(tmp_path) -> None:
+    pipeline().to_disk(tmp_path / "pipeline")
+    meta = tmp_path / "pipeline" / "tk_parser" / "meta.json"
+    meta.write_text("{")
+    with pytest.raises(ModelError, match="damaged or incomplete"):
+        spacy.load(tmp_path / "pipeline")
+
+
+PROCESSES = """
+import sys, spacy
+from tk_spacy.threads import count_threads
+
+def main():
+    nlp = spacy.load(sys.argv[1])
+    nlp.get_pipe("tk_parser").n_threads = 2
+    corpus = spacy.registry.readers.get("tk_spacy.ConlluCorpus.v1")(sys.argv[2])
+    docs = lambda: (example.predicted for example in corpus(nlp))
+    show = lambda doc: [[t.head.i, t.dep_] for t in doc]
+    alone = [show(nlp(doc)) for doc in docs()]
+    count_threads(2)
+    both = [show(doc) for doc in nlp.pipe(docs(), n_process=2, batch_size=3)]
+    assert alone == both, "other predictions"
+    print(len(both))
+
+if __name__ == "__main__":
+    import multiprocessing
+    multiprocessing.set_start_method(sys.argv[3])
+    main()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_parser_component_in_two_processes_after_openmp(nlp: Language, tmp_path, method) -> None:
+    nlp.to_disk(tmp_path / "pipeline")
+    write_conllu(tmp_path / "some.conllu", NEW)
+    (tmp_path / "main.py").write_text(PROCESSES, encoding="utf-8")
+    command = [sys.executable, "-W", "ignore", tmp_path / "main.py", tmp_path / "pipeline"]
+    # In a session of its own, so that hanging children end with it.
+    with subprocess.Popen(
+        [*command, tmp_path / "some.conllu", method],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            output, errors = run.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
+    assert output.strip() == "12", errors
+
+
+def test_parser_component_import_is_light() -> None:
+    code = (
+        "import sys, spacy; spacy.blank('xx'); assert 'tk_spacy.parser_component' in sys.modules;"
+        "print([m for m in sys.modules if m.startswith('tk_spacy.sampling') or m == 'conllu'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
+
+
+# With a reranker
+
+
+def test_parser_component_gives_candidates_to_a_reranker() -> None:
+    nlp = pipeline()
+    found = nlp.add_pipe("tk_reranker", config={"source": "tk_parser", "k": 5, "n_threads": 1})
+    assert isinstance(found, TkReranker)
+    quick = {"bits": 12, "iterations": 2}
+    examples = list(read_examples(SENTENCES, nlp))
+    component(nlp).settings = dict(QUICK_SAMPLING)
+    found.initialize(lambda: examples, nlp=nlp, folds=2, settings=quick)
+    assert found.reranker.about["sources"] == ["sampling"]
+    docs = list(nlp.pipe(docs_of(nlp)))
+    parsed = trees(pipeline().pipe(docs_of(nlp)))
+    for doc, own in zip(docs, parsed, strict=True):
+        (record,) = doc._.tk_reranker
+        assert 1 < record["n_candidates"] <= 5
+        assert record["changed"] == (trees([doc]) != [own])

@@ -1,0 +1,296 @@
+"""`tk-spacy train` with a sampling parser, alone and beside a spaCy parser: models and commands."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from test_cli import invoke
+from test_pipeline import Recorder
+from trainings import (
+    QUICK_SAMPLING,
+    folder,
+    list_files,
+    same_trees,
+    sampling_options,
+    sampling_training,
+    treebank,
+    views_training,
+)
+
+from tk_spacy.batch import parse_files, rerank_files
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.cli.train import chosen_views
+from tk_spacy.errors import UserError
+from tk_spacy.evaluation import evaluate
+from tk_spacy.kbest_io import read_kbest
+from tk_spacy.models import open_model, read_parser
+from tk_spacy.pipeline import train_pipeline
+from tk_spacy.report import SYSTEMS, TrainReport
+from tk_spacy.treebank import Sentence, load_treebank, write_conllu
+from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
+from tk_spacy.views.sampling_view import Counter
+
+
+def parsed_by_pipeline(path: Path, sentences: list[Sentence]) -> list[Sentence]:
+    nlp = spacy.load(path)
+    docs = nlp.pipe(doc_from_sentence(nlp.vocab, sentence) for sentence in sentences)
+    return [sentence_from_doc(doc) for doc in docs]
+
+
+def assert_consistent(path: Path, report: TrainReport, tmp_path: Path) -> None:
+    """The report, `rerank` and the spaCy pipeline agree on test."""
+    gold = load_treebank(treebank()["test"])
+    scores = report.parts["test"].scores
+    assert evaluate(gold, parsed_by_pipeline(path, gold)) == scores["final system"]
+    (result,) = rerank_files(path, [treebank()["test"]], tmp_path / "out.conllu", n_threads=1)
+    found = result.to_dict()["scores"]
+    assert found["parser"]["las"] == scores["base parser"].las
+    assert found["final"]["las"] == scores["final system"].las
+    (result,) = parse_files(path, [treebank()["test"]], tmp_path / "one.conllu", n_threads=1)
+    assert result.to_dict()["scores"]["final"]["las"] == scores["base parser"].las
+
+
+def test_sampling_model_needs_no_spacy_parser(tmp_path: Path) -> None:
+    path, report = sampling_training()
+    assert spacy.load(path).component_names == ["tk_parser", "tk_reranker"]
+    assert tuple(report.parts["test"].scores) == SYSTEMS
+    assert list(report.betas) == ["sampling"]
+    assert set(report.run_time.views) == {"sampling"}
+    assert all(seconds > 0 for seconds in report.run_time.views["sampling"].values())
+    about = open_model(path).reranker.about
+    assert about["sources"] == ["sampling"]
+    assert about["views"]["sampling"]["epochs"] == 2
+    assert about["upstream"] == {"trained": True, "pipeline": None, "folds": 2}
+    assert_consistent(path, report, tmp_path)
+
+
+def test_sampling_model_takes_words_that_spacy_cannot(tmp_path: Path) -> None:
+    # UPOS outside UD: a sampling parser does not mind, and `rerank` asks spaCy for nothing.
+    path = tmp_path / "in.conllu"
+    sentence = Sentence.from_columns(forms=["ba", "be"], upos=["Nn", "Vv"], sent_id="odd")
+    write_conllu(path, [sentence])
+    rerank_files(sampling_training()[0], [path], tmp_path / "out.conllu", n_threads=1)
+    assert load_treebank(tmp_path / "out.conllu")[0].has_tree
+
+
+def test_sampling_training_gives_the_same_model_again(tmp_path: Path) -> None:
+    path, report = sampling_training()
+    again = train_pipeline(sampling_options(tmp_path / "model", threads=2))
+    assert again.parts["dev"].scores == report.parts["dev"].scores
+    for name in ("tk_parser", "tk_reranker"):
+        for file in (path / name).iterdir():
+            assert (tmp_path / "model" / name / file.name).read_bytes() == file.read_bytes()
+
+
+def test_sampling_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    wanted = sampling_options(tmp_path / "model", workdir=work)
+    train_pipeline(wanted)
+    with monkeypatch.context() as patch:  # nothing is trained a second time
+        patch.setattr("tk_spacy.views.sampling_view.train_sampling_parser", None)
+        recorder = Recorder()
+        train_pipeline(sampling_options(tmp_path / "again", workdir=work), progress=recorder)
+    assert recorder.notes == [
+        f"taken over from {work}: sampling parser of all of train",
+        f"taken over from {work / 'folds'}: lists of fold 1, 2",
+    ]
+    changed = {**QUICK_SAMPLING, "epochs": 1}
+    wanted = sampling_options(tmp_path / "new", workdir=work, sampling=changed)
+    monkeypatch.setattr("tk_spacy.views.sampling_view.train_sampling_parser", None)
+    with pytest.raises(TypeError):  # other settings, another training
+        train_pipeline(wanted)
+
+
+@pytest.mark.slow
+def test_both_views_in_one_model(tmp_path: Path) -> None:
+    path, report = views_training()
+    nlp = spacy.load(path)
+    assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
+    assert nlp.component_names == ["parser", "tk_parser", "tk_reranker"]
+    for part in report.parts.values():
+        assert list(part.scores)[:3] == ["base parser", "spacy parser", "first of the list"]
+    assert list(report.betas) == ["sampling", "spacy"]
+    assert set(report.run_time.views) == {"sampling", "spacy"}
+    assert_consistent(path, report, tmp_path)
+    # The sampling parser is the one that it is without a view beside it.
+    alone = sampling_training()[0]
+    assert read_parser(path).to_bytes() == read_parser(alone).to_bytes()
+    both, one = (r.parts["test"].scores["base parser"] for r in (report, sampling_training()[1]))
+    assert both == one
+
+
+@pytest.mark.slow
+def test_both_views_in_kbest_files(tmp_path: Path) -> None:
+    path, lists = views_training()[0], tmp_path / "k.conllu"
+    result = invoke("kbest", path, treebank()["test"], "-o", lists, "--k", 6, "-q")
+    assert result.exit_code == 0, result.output
+    pairs = list(read_kbest(lists, inventory=LabelInventory()))
+    assert {trees.sources for _, trees in pairs} == {("sampling", "spacy")}
+    assert all("spacy" in trees.bases for _, trees in pairs)
+    filled = np.mean([np.isfinite(trees.scores).mean() for _, trees in pairs])
+    assert filled > 0.8
+    rerank_files(path, [lists], tmp_path / "a.conllu", n_threads=1)
+    rerank_files(path, [treebank()["test"]], tmp_path / "b.conllu", n_threads=1)
+    assert same_trees(tmp_path / "a.conllu", tmp_path / "b.conllu")
+
+
+def test_lists_of_one_set_of_views_are_refused_by_a_model_of_another(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="scores of spacy, but the model needs those of sampling"):
+        rerank_files(sampling_training()[0], [list_files()["dev"]], tmp_path / "out", n_threads=1)
+    wanted = sampling_options(tmp_path / "model", candidates=list_files()["train"])
+    with pytest.raises(UserError, match="parsers have the scores 'sampling', the candidates of"):
+        train_pipeline(wanted)
+    text = list_files()["train"].read_text("utf-8")
+    for name in ("sampling", "spacy+backward"):
+        twin = tmp_path / "twin.conllu"
+        twin.write_text(text.replace("= spacy:", f"= {name}:"), "utf-8")
+        wanted = sampling_options(
+            tmp_path / "model", views=("spacy",), sampling={}, backward=False, candidates=twin
+        )
+        with pytest.raises(UserError, match="have the scores 'spacy', the candidates of train '"):
+            train_pipeline(wanted)
+
+
+# Commands
+
+
+def test_cli_kbest_and_info_of_a_sampling_model(tmp_path: Path) -> None:
+    path = sampling_training()[0]
+    result = invoke("kbest", path, treebank()["dev"], "-o", tmp_path / "k.conllu", "--json", "-q")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["trees_per_sentence"] > 2
+    shown = invoke("info", path)
+    assert shown.exit_code == 0, shown.output
+    assert "sampling parser" in shown.stdout
+    assert "trained, order 3, 2 epochs, 2 folds" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--views", "turbo"), "unknown view 'turbo'; choose from sampling, spacy"),
+        (("--views", "none"), "views are none; name one or more different ones"),
+        (("--no-backward",), "no backward twin concerns the spacy view only"),
+        (("--max-steps", 3), "max_steps concerns the spacy view only"),
+        (("--config", "some.cfg"), "a config concerns the spacy view only"),
+        (("--views", "spacy", "--order", 2), "order concerns the sampling view only"),
+        (("--upstream", "some", "--epochs", 2), "epochs concerns the sampling view only"),
+        (("--views", "sampling", "--upstream", "x"), "an upstream pipeline concerns the spacy"),
+    ],
+)
+def test_cli_train_options_of_a_view_that_is_not_there(
+    tmp_path: Path, arguments: tuple[object, ...], message: str
+) -> None:
+    files = treebank()
+    result = invoke(
+        "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "m", *arguments
+    )
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cli_train_chooses_the_views_that_are_meant() -> None:
+    assert chosen_views(None) == ("sampling",)
+    assert chosen_views(None, upstream="some") == ("spacy",)
+    assert chosen_views(" spacy , sampling") == ("spacy", "sampling")
+
+
+@pytest.fixture(scope="module")
+def parser() -> Path:
+    """A parser alone, made by the command."""
+    path = folder() / "parser-alone"
+    files = treebank()
+    result = invoke(
+        "train-parser", files["train"], "--dev", files["dev"], "-o", path, "--epochs", 2,
+        "--order", 2, "--bits", 16, "--restarts", 5, "--threads", 1, "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [row["epoch"] for row in told["epochs"]] == [1, 2]
+    assert 40 < told["epochs"][-1]["las"] <= told["epochs"][-1]["uas"] < 100
+    assert told["settings"]["order"] == 2
+    assert "epoch 2: UAS " in result.stderr
+    return path
+
+
+def test_cli_parse_writes_the_best_trees(parser: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.conllu"
+    result = invoke("parse", parser, treebank()["dev"], "-o", out, "--threads", 1, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)["total"]
+    gold, found = load_treebank(treebank()["dev"]), load_treebank(out)
+    assert told["scores"]["final"]["las"] == evaluate(gold, found).las
+    assert "parser" not in told["scores"]
+    for sentence, (heads, deprels) in zip(
+        found, read_parser(parser).parse(gold, n_threads=1), strict=True
+    ):
+        assert sentence.heads.tolist() == heads.tolist()
+        assert sentence.deprels == deprels
+    shown = invoke("parse", parser, treebank()["dev"], "-o", out, "-q")
+    assert "LAS" in shown.stdout
+    assert "changed" not in shown.stdout
+
+
+def test_cli_parse_writes_lists(parser: Path, tmp_path: Path) -> None:
+    for name, command in {"a": "parse", "b": "kbest"}.items():
+        out = tmp_path / f"{name}.conllu"
+        result = invoke(command, parser, treebank()["dev"], "-o", out, "--k", 5, "-q")
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "a.conllu").read_bytes() == (tmp_path / "b.conllu").read_bytes()
+    lists = [t for _, t in read_kbest(tmp_path / "a.conllu", inventory=LabelInventory())]
+    assert {trees.sources for trees in lists} == {("sampling",)}
+    assert 2 < max(map(len, lists)) <= 5
+
+
+def test_cli_parse_a_directory_with_a_broken_file(parser: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "good.conllu").write_bytes(treebank()["dev"].read_bytes())
+    (tmp_path / "in" / "bad.conllu").write_text("1\tonly two columns\n")
+    result = invoke("parse", parser, tmp_path / "in", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "bad.conllu:1: 2 columns instead of 10" in result.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.conllu"]
+    assert "skipped" in invoke("parse", parser, tmp_path / "in", "-o", tmp_path / "out").stdout
+
+
+def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.conllu").write_text("")
+    spacy.blank("xx").to_disk(tmp_path / "blank")
+    for model, source, message in (
+        (parser, tmp_path / "empty.conllu", "the file holds no sentence"),
+        (tmp_path / "missing", treebank()["dev"], "no such model directory"),
+        (tmp_path / "blank", treebank()["dev"], "a spaCy pipeline without a trained tk_parser"),
+        (tmp_path, treebank()["dev"], "no tk-spacy sampling parser here"),
+    ):
+        result = invoke("parse", model, source, "-o", tmp_path / "out.conllu")
+        assert result.exit_code == 1
+        assert message in result.stderr
+        assert not (tmp_path / "out.conllu").exists()
+
+
+def test_cli_train_parser_refuses(tmp_path: Path, parser: Path) -> None:
+    files = treebank()
+    for arguments, message in (
+        ((files["train"], "-o", parser), "exists already; use --overwrite"),
+        ((files["train"], "--dev", files["train"], "-o", tmp_path / "p"), "dev is the same as"),
+        ((tmp_path / "missing", "-o", tmp_path / "p"), "missing"),
+        ((files["train"], "-o", tmp_path / "p", "-C", "0"), "C is 0.0"),
+    ):
+        result = invoke("train-parser", *arguments)
+        assert result.exit_code == 1
+        assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sampling_progress_is_one_count() -> None:
+    from tk_spacy.sampling.training import EpochProgress
+
+    seen: list[tuple[int, int]] = []
+    count = Counter(lambda done, of: seen.append((done, of)))
+    for stage, epochs in (("pruner", 2), ("parser", 3)):
+        for epoch in range(1, epochs + 1):
+            count(EpochProgress(stage, epoch, epochs, 10, 10))
+    assert seen == [(10, 20), (20, 20), (30, 50), (40, 50), (50, 50)]
