@@ -221,6 +221,8 @@ class Schema:
         for table in tables:
             if not isinstance(table, list) or not all(isinstance(name, str) for name in table):
                 raise ValueError("a table of values is no list of strings")
+            if len(set(table)) != len(table):
+                raise ValueError("a table of values has one of them twice")
         if len(data["values"]) != FIRST_MORPH + len(data["morph"]):
             raise ValueError(
                 f"{len(data['values'])} tables of values, expected "

@@ -43,6 +43,8 @@ BATCH = 256
 
 FORMAT, FORMAT_VERSION = "tk-spacy sampling parser", 1
 SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
+MOST_WEIGHT = 1e9
+"""Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
 
 PARTS_OF_ORDER: Mapping[int, tuple[str, ...]] = {
     1: ("arc",),
@@ -96,6 +98,8 @@ class SamplingParser:
         n_threads: int | None = None,
     ) -> Iterator[CandidateList]:
         """The list of each sentence: at most k distinct trees, best first."""
+        if k < 1:
+            raise ValueError(f"k is {k}, expected at least 1")
         table = inventory.encode(self._names())
         for heads, labels, scores in self._lists(sentences, k, n_threads):
             yield CandidateList.from_arrays(
@@ -152,6 +156,13 @@ class SamplingParser:
         NaN for a tree with a label that the parser does not know.  Arcs that the pruner would not
         keep are scored like any other.
         """
+        if len(sentences) != len(lists):
+            raise ValueError(f"{len(lists)} lists for {len(sentences)} sentences")
+        for sentence, trees in zip(sentences, lists, strict=True):
+            if trees.n_words != len(sentence):
+                raise ValueError(
+                    f"a list of {trees.n_words} words for a sentence of {len(sentence)}"
+                )
         out = []
         for first in range(0, len(sentences), BATCH):
             batch = sentences[first : first + BATCH]
@@ -168,11 +179,10 @@ class SamplingParser:
         tables: dict[int, NDArray[np.int32]] = {}
         labels = []
         for trees in lists:
-            names = trees.inventory.names
-            table = tables.get(len(names))
+            table = tables.get(id(trees.inventory))
             if table is None:
-                ids = [self.schema.label_id(name) for name in names]
-                table = tables[len(names)] = np.array(ids, dtype=np.int32)
+                ids = [self.schema.label_id(name) for name in trees.inventory.names]
+                table = tables[id(trees.inventory)] = np.array(ids, dtype=np.int32)
             labels.append(table[trees.labels])
         out = [np.zeros(len(trees)) for trees in lists]
         for kind, name in enumerate(PARTS_OF_ORDER[self.settings.order]):
@@ -237,12 +247,19 @@ class SamplingParser:
             places = arrays["places"]
             if places.dtype != np.uint8 or places.shape != (n_cells,) or places.max() > 3:
                 raise ValueError(f"places are not uint8[{n_cells}] from 0 to 3")
+            if places[:FIRST_ID].any():
+                raise ValueError(f"places of ids below {FIRST_ID}, which are no labels")
+            weights = dense(arrays, "weights", (1 << settings.bits) + n_cells)
+            pruner = dense(arrays, "pruner", 1 << settings.pruner_bits)
+            for name, values in (("weights", weights), ("pruner", pruner)):
+                if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
+                    raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
             known = {"format", "format_version", "library_version", "settings"}
             return cls(
                 schema=schema,
                 settings=settings,
-                weights=dense(arrays, "weights", (1 << settings.bits) + n_cells),
-                pruner=dense(arrays, "pruner", 1 << settings.pruner_bits),
+                weights=weights,
+                pruner=pruner,
                 places=places,
                 about={name: value for name, value in meta.items() if name not in known},
             )

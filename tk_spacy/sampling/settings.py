@@ -19,9 +19,6 @@ class SamplingSettings:
     C: bound of an update step, positive, possibly infinite.
     bits: features are hashed to that many bits.
     label_cost: loss of a wrong label under the right head, where a wrong head costs 1.
-    word_dropout: how often training hides a form or lemma: one seen c times with probability
-        word_dropout / (word_dropout + c), so that unknown ones are known of (Kiperwasser and
-        Goldberg, TACL 2016).
     batch: sentences that are decoded with the same weights in training.
     exact_starts: how many of the starts are the best first-order trees, found exactly.
     training_restarts, restarts: starts of the search, in training and afterwards, at most.
@@ -40,7 +37,6 @@ class SamplingSettings:
     C: float = math.inf
     bits: int = 22
     label_cost: float = 0.5
-    word_dropout: float = 0.0
     batch: int = 8
     exact_starts: int = 3
     training_restarts: int = 3
@@ -67,7 +63,8 @@ class SamplingSettings:
             elif field.type == "int":
                 wanted = isinstance(value, int)
             else:
-                wanted = isinstance(value, int | float) and not math.isnan(value)
+                # math.isnan would fail on a whole number that is too large for a float.
+                wanted = isinstance(value, int | float) and value == value  # noqa: PLR0124
             name = field.name.replace("_", " ")
             if not wanted:
                 kind = {"int": "a whole number", "bool": "true or false"}.get(
@@ -101,7 +98,6 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "C": (1e-9, math.inf),
     "bits": (8, 28),
     "label_cost": (0.0, 1.0),
-    "word_dropout": (0.0, 1e6),
     "batch": (1, 1024),
     "exact_starts": (1, 10_000),
     "training_restarts": (1, 10_000),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.properties import FIRST_ID, FORM, LEMMA, MISSING, Schema
+from tk_spacy.properties import FIRST_ID, Schema
 from tk_spacy.sampling.decoder import Scorer, decode, first_order_trees, kept_heads
 from tk_spacy.sampling.parser import SamplingParser, make_scorer
 from tk_spacy.sampling.settings import SamplingSettings
@@ -54,7 +54,10 @@ def train_sampling_parser(
     """A sampling parser from sentences with trees.
 
     dev: the epoch that does best there is kept; without it the last one is.
+    Raises ValueError where there is no sentence, or one without a tree.
     """
+    if not train:
+        raise ValueError("no training sentence, expected at least one")
     settings = settings or SamplingSettings()
     report = progress or (lambda _: None)
     schema = Schema.fit(train, dev)
@@ -93,31 +96,6 @@ def label_places(corpus: Corpus, schema: Schema) -> NDArray[np.uint8]:
     if not (places & ELSEWHERE).any():  # one-word sentences only
         places[FIRST_ID:] |= ELSEWHERE
     return places
-
-
-class WordDropout:
-    """Hides forms and lemmas anew in every epoch, rare ones more often (see SamplingSettings)."""
-
-    def __init__(self, corpus: Corpus, settings: SamplingSettings) -> None:
-        self._fields, self._seed = corpus.fields, settings.seed
-        self._chances = {}
-        for column in (FORM, LEMMA):
-            values = corpus.fields[:, column]
-            counts = np.bincount(values)[values]
-            chance = settings.word_dropout / (settings.word_dropout + counts)
-            chance[values < FIRST_ID] = 0.0
-            if chance.any():
-                self._chances[column] = chance
-
-    def fields(self, epoch: int) -> NDArray[np.int32]:
-        """The corpus' fields, some of them missing."""
-        if not self._chances:
-            return self._fields
-        fields = self._fields.copy()
-        for column, chance in self._chances.items():
-            rng = np.random.default_rng((self._seed, epoch, column))
-            fields[rng.random(len(fields)) < chance, column] = MISSING
-        return fields
 
 
 def _shuffled(n: int, epoch: int, settings: SamplingSettings) -> list[list[int]]:
@@ -216,19 +194,16 @@ def _train_parser(
     )
     scorer = make_scorer(schema, settings, learner.weights, pruner, places)
     best: tuple[float, NDArray[np.float32]] | None = None
-    hide = WordDropout(corpus, settings)
     for epoch in range(1, settings.epochs + 1):
         done = 0
-        fields = hide.fields(epoch)
         for batch in _shuffled(len(corpus), epoch, settings):
             heads, labels, _, _ = decode(
                 scorer,
-                fields,
+                corpus.fields,
                 corpus.starts,
                 corpus.lengths,
                 batch,
-                exact=settings.exact_starts,
-        restarts=settings.training_restarts,
+                restarts=settings.training_restarts,
                 patience=settings.patience,
                 temperature=settings.temperature,
                 label_share=0.0,
@@ -249,7 +224,7 @@ def _train_parser(
                 loss = float(wrong.sum()) + settings.label_cost * float(
                     (~wrong & (of_tree != gold_labels)).sum()
                 )
-                learner.update(fields[rows], gold, gold_labels, tree, of_tree, loss)
+                learner.update(corpus.fields[rows], gold, gold_labels, tree, of_tree, loss)
             done += len(batch)
             if done < len(corpus):
                 report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus)))
@@ -275,7 +250,6 @@ def _accuracy(
         dev.starts,
         dev.lengths,
         np.arange(len(dev)),
-        exact=settings.exact_starts,
         restarts=settings.training_restarts,
         patience=settings.patience,
         temperature=settings.temperature,

@@ -55,7 +55,7 @@ class Corpus:
 def encode(
     schema: Schema, sentences: Sequence[Sentence], *, seed: int = 0, with_trees: bool = False
 ) -> Corpus:
-    """The arrays of sentences.
+    """The arrays of sentences.  Raises ValueError where a tree is wanted and missing.
 
     A search's seed comes from the sentence's own values, so a sentence is parsed in the same way
     wherever it stands.
@@ -83,6 +83,8 @@ def encode(
             fields[row, -N_EXTRA:] = extra
         seeds[i] = zlib.crc32(fields[start:end].tobytes()) + (seed << 32)
         if heads is not None and labels is not None:
+            if not sentence.has_tree:
+                raise ValueError(f"sentence {i + 1} has no tree, expected HEAD of every word")
             heads[start + 1 : end - 1] = sentence.heads
             labels[start + 1 : end - 1] = [schema.label_id(name) for name in sentence.deprels]
     return Corpus(fields, starts, lengths, seeds, heads, labels)
