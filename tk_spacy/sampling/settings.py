@@ -25,7 +25,7 @@ class SamplingSettings:
     patience: starts in a row without a better tree that end a search.
     temperature: of the distribution that starts are drawn from.
     single_root: whether a tree has exactly one word under the root, as UD wants.
-    pruner_epochs, pruner_bits: of the first-order pruner.
+    pruner_epochs, pruner_bits, pruner_rate: of the first-order pruner's learning.
     max_heads, prune_margin: heads a word keeps at most, and how far below its best one's score.
     max_labels, label_margin: the same of the labels of an arc.
     label_share: share of a k-best list that may differ from better trees in labels alone.
@@ -44,10 +44,11 @@ class SamplingSettings:
     patience: int = 8
     temperature: float = 1.0
     single_root: bool = True
-    pruner_epochs: int = 4
+    pruner_epochs: int = 2
     pruner_bits: int = 20
-    max_heads: int = 8
-    prune_margin: float = 3.0
+    pruner_rate: float = 0.05
+    max_heads: int = 20
+    prune_margin: float = 7.0
     max_labels: int = 3
     label_margin: float = 2.0
     label_share: float = 0.2
@@ -106,6 +107,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "temperature": (1e-3, 1e3),
     "pruner_epochs": (1, 1000),
     "pruner_bits": (8, 28),
+    "pruner_rate": (1e-6, 1e3),
     "max_heads": (1, 1000),
     "prune_margin": (0.0, 1e9),
     "max_labels": (1, 8),

@@ -127,14 +127,16 @@ cdef void crossing_templates(Sink *sink, const Words *x, int h, int m, int label
 
 cdef void pruner_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil:
     """Few features of an arc: the pruner looks at every pair of words."""
-    cdef int b, j, first, last, tag, n_seen = 0
-    cdef uint64_t where = binned(m - h), dir = m > h, near = 0
+    cdef int b, j, first, last, tag, kind, n_seen = 0
+    cdef int counts[5]
+    cdef uint64_t where = binned(m - h), dir = m > h, near
     cdef uint64_t ht = value_at(x, h, x.morph_end), mt = value_at(x, m, x.morph_end)
     cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
     cdef uint64_t hl = value_at(x, h, LEMMA), ml = value_at(x, m, LEMMA)
     cdef uint64_t hpl = value_at(x, h - 1, POS), hpr = value_at(x, h + 1, POS)
     cdef uint64_t mpl = value_at(x, m - 1, POS), mpr = value_at(x, m + 1, POS)
     cdef int32_t seen[MAX_BETWEEN]
+    counts[0] = counts[1] = counts[2] = counts[3] = counts[4] = 0
     put(sink, key3(300, hp, mp, where))
     put(sink, key3(301, hp, mp, dir))
     put(sink, key2(302, hp, where))
@@ -167,3 +169,16 @@ cdef void pruner_templates(Sink *sink, const Words *x, int h, int m) noexcept no
                 seen[n_seen] = tag
                 n_seen += 1
                 put(sink, key4(320, hp, tag, mp, dir))
+        kind = x.fields[b * x.n_fields + x.morph_end + CLASS]
+        if counts[kind] < 3:
+            counts[kind] += 1
+    # What parts a sentence between them, and where in the sentence the arc is.
+    near = (counts[1] * 4 + counts[2]) * 8 + counts[3] + counts[4]
+    put(sink, key4(321, hp, mp, near, dir))
+    put(sink, key3(322, mp, near, dir))
+    put(sink, key3(323, hp, near, dir))
+    near = 8 * (m == 1) + 4 * (m == x.n) + 2 * (h == 1) + (h == x.n)
+    put(sink, key4(324, hp, mp, near, dir))
+    put(sink, key3(325, hl, mp, where))
+    put(sink, key3(326, hp, ml, where))
+    put(sink, key3(327, ht, mt, where))

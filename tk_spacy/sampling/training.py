@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.decoder import Scorer, decode, first_order_trees, kept_heads
+from tk_spacy.sampling.decoder import Scorer, decode, kept_heads
 from tk_spacy.sampling.parser import SamplingParser, make_scorer
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.updates import Learner
-from tk_spacy.sampling.words import Corpus, encode
+from tk_spacy.sampling.words import N_EXTRA, Corpus, encode
 from tk_spacy.treebank import Sentence
 
 UNDER_ROOT, ELSEWHERE = 1, 2
@@ -64,7 +64,7 @@ def train_sampling_parser(
     corpus = encode(schema, train, seed=settings.seed, with_trees=True)
     dev_corpus = encode(schema, dev, seed=settings.seed, with_trees=True) if dev else None
     places = label_places(corpus, schema)
-    pruner = _train_pruner(schema, corpus, settings, places, n_threads, report)
+    pruner = _train_pruner(corpus, settings, report)
     weights = _train_parser(
         schema, corpus, dev_corpus, settings, places, pruner, n_threads, report
     )
@@ -105,41 +105,19 @@ def _shuffled(n: int, epoch: int, settings: SamplingSettings) -> list[list[int]]
 
 
 def _train_pruner(
-    schema: Schema,
-    corpus: Corpus,
-    settings: SamplingSettings,
-    places: NDArray[np.uint8],
-    n_threads: int | None,
-    report: Report,
+    corpus: Corpus, settings: SamplingSettings, report: Report
 ) -> NDArray[np.float32]:
     """The weights of the first-order pruner: float32[2 ** pruner_bits]."""
     size = 1 << settings.pruner_bits
     assert corpus.heads is not None
-    scorer: Scorer
-    nothing = np.zeros(2 + len(places), dtype=np.float32)
-    base = make_scorer(schema, settings, nothing, np.zeros(2, dtype=np.float32), places)
-    learner = Learner(size=size, n_cells=1, order=1, C=settings.C, morph_end=base.morph_end)
-    scorer = make_scorer(schema, settings, nothing, learner.weights[:size], places)
-    no_labels = np.zeros_like(corpus.heads)
+    morph_end = corpus.fields.shape[1] - N_EXTRA
+    learner = Learner(size=size, n_cells=1, order=1, C=settings.C, morph_end=morph_end)
     for epoch in range(1, settings.pruner_epochs + 1):
         done = 0
         for batch in _shuffled(len(corpus), epoch, settings):
-            trees = first_order_trees(
-                scorer, corpus.fields, corpus.starts, corpus.lengths, batch, corpus.heads, 1.0,
-                n_threads=n_threads,
-            )  # fmt: skip
-            at = 0
             for i in batch:
                 rows = corpus.rows(i)
-                gold = corpus.heads[rows]
-                tree = trees[at : at + len(gold)]
-                tree[0] = 0
-                tree[-1] = 0
-                at += len(gold)
-                loss = float((tree != gold).sum())
-                learner.update(
-                    corpus.fields[rows], gold, no_labels[rows], tree, no_labels[rows], loss
-                )
+                learner.select_heads(corpus.fields[rows], corpus.heads[rows], settings.pruner_rate)
             done += len(batch)
             report(EpochProgress("pruner", epoch, settings.pruner_epochs, done, len(corpus)))
     averaged: NDArray[np.float32] = learner.averaged()[:size]

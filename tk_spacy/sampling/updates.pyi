@@ -21,3 +21,6 @@ class Learner:
         labels: NDArray[np.int32],
         loss: float,
     ) -> float: ...
+    def select_heads(
+        self, fields: NDArray[np.int32], gold_heads: NDArray[np.int32], rate: float
+    ) -> None: ...

@@ -4,6 +4,7 @@ Source: Crammer et al. (JMLR 2006) for the step, McDonald, Crammer and Pereira (
 use in parsing; the weights are averaged over all steps, kept as a sum beside them.
 """
 
+from libc.math cimport INFINITY, exp, fabs, sqrt
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
@@ -20,6 +21,7 @@ from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, W
 from tk_spacy.sampling.lattice cimport crosses
 from tk_spacy.sampling.templates cimport (
     MOST_EXTRA,
+    MOST_PRUNER,
     arc_templates,
     crossing_templates,
     pruner_templates,
@@ -28,6 +30,8 @@ from tk_spacy.sampling.templates cimport (
 cdef enum:
     BOUNDARY_LABEL = 1
     N_KINDS = 5
+
+cdef double LEAST_SLOPE = 1e-3   # smaller steps are not worth their time
 
 
 cdef class Learner:
@@ -41,8 +45,8 @@ cdef class Learner:
     cdef readonly object weights
     cdef readonly long steps
     cdef readonly long updates
-    cdef object sum_array, delta_array, touched_array
-    cdef float[::1] w, delta
+    cdef object sum_array, delta_array, touched_array, square_array
+    cdef float[::1] w, delta, squares
     cdef double[::1] sums
     cdef uint32_t[::1] touched
     cdef Py_ssize_t n_touched
@@ -103,6 +107,65 @@ cdef class Learner:
             self.crossings(&x, &gold_heads[0], &gold_labels[0], 1.0)
             self.crossings(&x, &heads[0], &labels[0], -1.0)
         return self.apply(loss)
+
+    def select_heads(
+        self, const int32_t[:, ::1] fields, const int32_t[::1] gold_heads, double rate
+    ):
+        """One step of the pruner for each word of a sentence: the gold head among all words.
+
+        The chance of a head is its share of the exponentials of all heads' scores, and the step is
+        AdaGrad's (Duchi, Hazan and Singer, JMLR 2011) along the gradient of the gold head's log
+        chance.  So the scores of all heads mean something, not only the best one's.
+        """
+        cdef Words x
+        cdef Sink sink
+        cdef int n = <int>fields.shape[0] - 2, h, m, i
+        cdef uint32_t *ids
+        cdef double highest, total, slope, change
+        if self.square_array is None:
+            self.square_array = np.zeros(len(self.weights), dtype=np.float32)
+            self.squares = self.square_array
+        self.steps += 1
+        x.fields = &fields[0, 0]
+        x.n_fields = fields.shape[1]
+        x.morph_end = self.morph_end
+        x.n = n
+        cdef uint32_t[:, ::1] features = np.empty((n + 1, MOST_PRUNER), dtype=np.uint32)
+        cdef int32_t[::1] counts = np.zeros(n + 1, dtype=np.int32)
+        cdef double[::1] scores = np.zeros(n + 1)
+        memset(&sink, 0, sizeof(Sink))
+        sink.mask = self.mask
+        with nogil:
+            for m in range(1, n + 1):
+                highest = -INFINITY
+                for h in range(n + 1):
+                    if h == m:
+                        continue
+                    sink.ids = &features[h, 0]
+                    sink.count = 0
+                    pruner_templates(&sink, &x, h, m)
+                    counts[h] = sink.count
+                    scores[h] = 0.0
+                    for i in range(sink.count):
+                        scores[h] += self.w[features[h, i]]
+                    highest = max(highest, scores[h])
+                total = 0.0
+                for h in range(n + 1):
+                    if h != m:
+                        scores[h] = exp(scores[h] - highest)
+                        total += scores[h]
+                for h in range(n + 1):
+                    if h == m:
+                        continue
+                    slope = (h == gold_heads[m]) - scores[h] / total
+                    if fabs(slope) < LEAST_SLOPE:
+                        continue
+                    ids = &features[h, 0]
+                    for i in range(counts[h]):
+                        self.squares[ids[i]] += <float>(slope * slope)
+                        change = rate * slope / sqrt(self.squares[ids[i]])
+                        self.w[ids[i]] += <float>change
+                        self.sums[ids[i]] += (self.steps - 1) * change
 
     cdef int reserve(self) except -1:
         """Room for the features of one word in two trees."""
