@@ -1,0 +1,246 @@
+"""Training: what it learns from small treebanks, and that nothing but the input decides."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from sampling_parsers import (
+    QUICK,
+    is_projective,
+    random_parser,
+    random_sentence,
+    same,
+    trained,
+    treebank,
+)
+
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.sampling.source import SamplingSource
+from tk_spacy.sampling.training import train_sampling_parser
+from tk_spacy.treebank import Sentence
+
+
+def train(sentences, dev=(), *, n_threads=1, progress=None, **settings):
+    return train_sampling_parser(
+        sentences,
+        dev,
+        settings=SamplingSettings(**{**QUICK, **settings}),
+        n_threads=n_threads,
+        progress=progress,
+    )
+
+
+def lists(parser, sentences, *, k=5, n_threads=1):
+    return list(parser.kbest(sentences, k=k, inventory=LabelInventory(), n_threads=n_threads))
+
+
+def all_right(parser, sentences):
+    return [
+        heads.tolist() == sentence.heads.tolist() and deprels == sentence.deprels
+        for sentence, (heads, deprels) in zip(
+            sentences, parser.parse(sentences, n_threads=1), strict=True
+        )
+    ]
+
+
+def made(words, heads, deprels, **columns):
+    """A sentence from "form/UPOS ..."."""
+    forms, upos = zip(*(word.split("/") for word in words.split()), strict=True)
+    return Sentence.from_columns(
+        forms=forms, lemmas=forms, upos=upos, heads=heads, deprels=deprels.split(), **columns
+    )
+
+
+# Nothing but the input decides
+
+
+def test_training_gives_the_same_weights_for_any_number_of_threads():
+    sentences = treebank()[0][:50]
+    parsers = [train(sentences, n_threads=threads) for threads in (1, 2, 3, 1)]
+    for parser in parsers[1:]:
+        assert parser.to_files() == parsers[0].to_files()
+    assert np.count_nonzero(parsers[0].weights) > 1000
+    assert np.count_nonzero(parsers[0].pruner) > 100
+
+
+def test_training_with_another_seed_gives_other_weights():
+    sentences = treebank()[0][:30]
+    one, other = (train(sentences, seed=seed) for seed in (0, 1))
+    assert (one.weights != other.weights).any()
+    assert (one.pruner != other.pruner).any()
+
+
+def test_parses_do_not_depend_on_the_batch():
+    parser, test = trained(), treebank()[1]
+    parses, found = list(parser.parse(test, n_threads=1)), lists(parser, test)
+    mixed = [*test[20:], *treebank()[0], *test[:20], *test[20:]]  # more than one batch's worth
+    place = [mixed.index(sentence) for sentence in test]
+    for threads in (1, 2, 3):
+        again = list(parser.parse(mixed, n_threads=threads))
+        again_lists = lists(parser, mixed, n_threads=threads)
+        for i, j in enumerate(place):
+            assert same(parses[i], again[j])
+            assert same(found[i], again_lists[j])
+    for i in (0, 11, 39):
+        assert same(parses[i], next(parser.parse(test[i : i + 1], n_threads=1)))
+        assert same(found[i], lists(parser, test[i : i + 1])[0])
+
+
+def test_source_gives_what_the_parser_gives():
+    parser, test = trained(), treebank()[1][:10]
+    source = SamplingSource(parser, n_threads=2)
+    assert source.name == "sampling"
+    found = list(source.candidates(test, k=5))
+    assert all(same(a, b) for a, b in zip(found, lists(parser, test), strict=True))
+    assert all(trees.inventory is source.inventory for trees in found)
+    for trees, scores in zip(found, source.score(test, found), strict=True):
+        np.testing.assert_array_equal(trees.scores[:, 0], scores)
+
+
+# What is learned
+
+
+def test_training_learns_a_treebank_by_heart():
+    sentences = treebank()[0][:15]
+    right = all_right(train(sentences, epochs=8, restarts=20), sentences)
+    assert np.mean(right) > 0.9
+
+
+def test_training_learns_trees_that_are_never_projective():
+    # The words of two phrases alternate; which one is the root, their tags tell.
+    rng = np.random.default_rng(1)
+    sentences = []
+    for _ in range(40):
+        a, b, c, d = (str(rng.choice(list(letters))) for letters in ("abc", "def", "ghi", "jkl"))
+        if rng.random() < 0.5:
+            s = made(f"{a}/ADJ {b}/ADV {c}/NOUN {d}/VERB", [3, 4, 4, 0], "amod advmod nsubj root")
+        else:
+            s = made(f"{b}/ADV {a}/ADJ {d}/VERB {c}/NOUN", [3, 4, 0, 3], "advmod amod root obj")
+        assert not is_projective(s.heads.tolist())
+        sentences.append(s)
+    parser = train(sentences[:25], epochs=5)
+    assert all(all_right(parser, sentences[25:]))
+
+
+def test_dev_chooses_an_epoch():
+    sentences, dev = treebank()[0][:40], treebank()[1][:10]
+    reports = []
+    parser = train(sentences, dev, progress=reports.append, epochs=3)
+    ends = [r for r in reports if r.stage == "parser" and r.done == r.total]
+    assert [r.epoch for r in ends] == [1, 2, 3]
+    assert all(0 < r.las <= r.uas <= 100 for r in ends)
+    assert {r.stage for r in reports} == {"pruner", "parser"}
+    assert [r.done for r in reports if r.stage == "pruner"] == [8, 16, 24, 32, 40]
+    best = max(r.uas + r.las for r in ends)
+    right = np.concatenate(
+        [s.heads == heads for s, (heads, _) in zip(dev, parser.parse(dev), strict=True)]
+    )
+    reached = next(r.uas for r in ends if r.uas + r.las == best)
+    assert 100 * right.mean() == pytest.approx(reached, abs=3)  # that search has fewer starts
+    assert all(r.uas is None for r in reports if r.done < r.total)
+
+
+def test_labels_stand_where_training_saw_them():
+    rng = np.random.default_rng(2)
+    sentences = []
+    for _ in range(30):
+        top = str(rng.choice(["pred", "exclam", "both"]))
+        below = [str(rng.choice(["both", "arg", "mod"])) for _ in range(4)]
+        heads = [0, 1, 1, 2, 3] if rng.random() < 0.5 else [2, 0, 2, 3, 3]
+        names = below.copy()
+        names.insert(heads.index(0), top)
+        words = " ".join(f"{rng.choice(list('abcd'))}/{rng.choice(['N', 'V'])}" for _ in heads)
+        sentences.append(made(words, heads, " ".join(names)))
+    parser = train(sentences)
+    seen = set()
+    for trees in lists(parser, sentences, k=30):
+        for j, heads in enumerate(trees.heads.tolist()):
+            seen |= {(head == 0, name) for head, name in zip(heads, trees.deprels(j), strict=True)}
+    assert {name for top, name in seen if top} == {"pred", "exclam", "both"}
+    assert {name for top, name in seen if not top} == {"both", "arg", "mod"}
+    assert set(parser.labels) == {"pred", "exclam", "both", "arg", "mod"}
+
+
+# Edges
+
+
+def test_training_on_one_sentence():
+    sentence = made("a/N b/V c/N", [2, 0, 2], "nsubj root obj")
+    parser = train([sentence])
+    assert all_right(parser, [sentence]) == [True]
+
+
+def test_training_on_sentences_of_one_word():
+    sentences = [made(f"{form}/X", [0], "root") for form in "abc"]
+    parser = train(sentences)
+    assert all(all_right(parser, sentences))
+    longer = made("a/X b/X", [0, 1], "root dep")
+    (heads, deprels), *_ = parser.parse([longer])
+    assert sorted(heads.tolist())[0] == 0
+    assert deprels == ("root", "root")
+
+
+def test_training_with_labels_that_occur_once():
+    sentences = [made(f"{c}/N v/V", [2, 0], f"only-{c} root") for c in "abcdefgh"]
+    parser = train(sentences, epochs=12)
+    assert len(parser.labels) == 9
+    assert all(all_right(parser, sentences))
+    assert len(lists(parser, sentences[:1], k=50)[0]) >= 2
+
+
+def test_parses_of_short_and_unknown_sentences():
+    parser = trained()
+    unknown = [
+        Sentence.from_columns(forms=[f"?{i}" for i in range(n)], upos=["?"] * n, feats=["?=?"] * n)
+        for n in (1, 2, 3, 17)
+    ]
+    for sentence, trees in zip(unknown, lists(parser, unknown, k=8), strict=True):
+        n = len(sentence)
+        assert trees.n_words == n
+        assert len(trees) == 8 if n > 2 else len(trees) >= 1
+        assert np.isfinite(trees.scores).all()
+    for heads, deprels in parser.parse(unknown, n_threads=1):
+        assert heads.dtype == np.int32
+        assert len(heads) == len(deprels)
+        assert (heads == 0).sum() == 1
+        assert set(deprels) <= set(parser.labels)
+
+
+def test_training_without_feats():
+    sentences = [
+        Sentence.from_columns(
+            forms=s.forms, lemmas=s.lemmas, upos=s.upos, heads=s.heads, deprels=s.deprels
+        )
+        for s in treebank()[0][:10]
+    ]
+    parser = train(sentences, epochs=5)
+    assert parser.schema.morph == ()
+    assert np.mean(all_right(parser, sentences)) > 0.7
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_long_sentences_return(order):
+    rng = np.random.default_rng(1)
+    sentence = random_sentence(rng, 500)
+    parser = random_parser(rng, [sentence], order=order)
+    start = time.process_time()
+    trees = lists(parser, [sentence], k=10)[0]
+    assert time.process_time() - start < 20  # seconds of CPU time
+    assert len(trees) == 10
+    np.testing.assert_array_equal(
+        parser.score([sentence], [trees], n_threads=1)[0], trees.scores[:, 0]
+    )
+
+
+def test_training_refuses_what_it_cannot_learn_from():
+    with pytest.raises(ValueError, match="no training sentence"):
+        train([])
+    bare = Sentence.from_columns(forms=["a", "b"], upos=["N", "V"])
+    assert not bare.has_tree
+    with pytest.raises(ValueError, match="sentence 2 has no tree"):
+        train([made("a/N", [0], "root"), bare])
+    with pytest.raises(ValueError, match="sentence 1 has no tree"):
+        train([made("a/N", [0], "root")], [bare])
