@@ -7,11 +7,13 @@ import pickle
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from pipelines import trees
+from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -85,9 +87,10 @@ def test_parser_component_parses_sentence_by_sentence(nlp: Language) -> None:
 def test_parser_component_without_boundaries_takes_the_doc_as_one_sentence(nlp: Language) -> None:
     doc = Doc(nlp.vocab, words=[word for s in NEW[:2] for word in s.forms])
     assert not doc.has_annotation("SENT_START")
-    assert len(list(nlp(doc).sents)) == 1
     other = pipeline()
-    other.add_pipe("sentencizer", before="tk_parser")
+    with pytest.warns(UserWarning, match=r"the parser uses .*MORPH, which a Doc lacks"):
+        assert len(list(other(doc).sents)) == 1
+    other.add_pipe("sentencizer", before="tk_parser")  # the warning is given once
     assert [len(s) for s in other("ba be . bi bo .").sents] == [3, 3]
 
 
@@ -97,7 +100,8 @@ def test_parser_component_keeps_many_boundaries_in_crossing_trees(
     heads = np.array([3, 4, 0, 3], dtype=np.int32), ("a", "b", "root", "c")
     monkeypatch.setattr(SamplingParser, "parse", lambda *_, **__: iter([heads, heads]))
     doc = Doc(nlp.vocab, words=list("abcdefgh"), sent_starts=[i in (0, 4) for i in range(8)])
-    nlp(doc)
+    with pytest.warns(UserWarning, match="which a Doc lacks"):
+        pipeline()(doc)
     assert [s.start for s in doc.sents] == [0, 4]
     assert [t.head.i for t in doc] == [2, 3, 2, 2, 6, 7, 6, 6]
     assert [t.dep_ for t in doc][:4] == ["a", "b", "ROOT", "c"]
@@ -118,13 +122,16 @@ def test_parser_component_leaves_white_space_out(nlp: Language) -> None:
     assert [spaced[i].dep_ for i in places] == [t.dep_ for t in plain]
     assert (spaced[0].head.i, spaced[3].head.i) == (1, 2)
     assert (spaced[0].dep_, spaced[3].dep_) == ("dep", "dep")
-    blank = nlp(Doc(nlp.vocab, words=["\n", " "]))
+    nlp = pipeline()
+    with pytest.warns(UserWarning, match="which a Doc lacks"):
+        blank = nlp(Doc(nlp.vocab, words=["\n", " "]))
     assert [(t.head.i, t.dep_) for t in blank] == [(0, "ROOT"), (0, "dep")]
 
 
 def test_parser_component_leaves_an_empty_doc(nlp: Language) -> None:
     assert len(nlp("")) == 0
-    assert [len(doc) for doc in nlp.pipe(["", "ba be", ""])] == [0, 2, 0]
+    docs = [nlp.make_doc(""), *docs_of(nlp, NEW[:1]), nlp.make_doc("")]
+    assert [len(doc) for doc in nlp.pipe(docs)] == [0, len(NEW[0]), 0]
 
 
 def test_parser_component_changes_nothing_else(nlp: Language) -> None:
@@ -295,6 +302,22 @@ def test_parser_component_import_is_light() -> None:
 
 
 # With a reranker
+
+
+def test_parser_component_under_spacy_train(tmp_path, capsys) -> None:
+    write_conllu(tmp_path / "train.conllu", SENTENCES)
+    write_conllu(tmp_path / "dev.conllu", NEW)
+    changes = {f"components.tk_parser.settings.{k}": v for k, v in QUICK_SAMPLING.items()}
+    reranker = {"folds": 2, "processes": 1, "settings": {"bits": 12, "iterations": 2}}
+    changes |= {f"initialize.components.tk_reranker.{k}": v for k, v in reranker.items()}
+    paths = {f"paths.{part}": str(tmp_path / f"{part}.conllu") for part in ("train", "dev")}
+    config = Path(__file__).parent.parent / "configs" / "sampling.cfg"
+    spacy_train(config, tmp_path / "out", overrides={**paths, **changes})
+    assert "DEP_LAS" in capsys.readouterr().out
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
+    assert component(nlp).to_bytes() == trained().to_bytes()
+    assert all(doc._.tk_reranker for doc in nlp.pipe(docs_of(nlp)))
 
 
 def test_parser_component_gives_candidates_to_a_reranker() -> None:

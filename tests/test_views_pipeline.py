@@ -234,6 +234,15 @@ def test_cli_parse_writes_the_best_trees(parser: Path, tmp_path: Path) -> None:
     assert "changed" not in shown.stdout
 
 
+def test_cli_info_of_a_parser_alone(parser: Path, tmp_path: Path) -> None:
+    facts = json.loads(invoke("info", parser, "--json").stdout)
+    assert facts["kind"] == "sampling parser alone"
+    assert facts["about"]["treebank"]["train"]["sentences"] == 90
+    assert "epoch 2" in invoke("info", parser).stdout
+    result = invoke("rerank", parser, treebank()["dev"], "-o", tmp_path / "out.conllu")
+    assert "a sampling parser without a reranker; use `tk-spacy parse`" in result.stderr
+
+
 def test_cli_parse_writes_lists(parser: Path, tmp_path: Path) -> None:
     for name, command in {"a": "parse", "b": "kbest"}.items():
         out = tmp_path / f"{name}.conllu"

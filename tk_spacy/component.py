@@ -188,7 +188,7 @@ class TkReranker:
         sources = self.find_sources(self._reranker)
         sentences = [doc_trees.read_sentences(doc) for doc in docs]
         for doc, own in zip(docs, sentences, strict=True):
-            if own and (missing := doc_reranking.missing_attributes(self._reranker, doc)):
+            if own and (missing := doc_trees.missing_attributes(self._reranker.schema, doc)):
                 self._warn(
                     "missing",
                     f"the model uses {', '.join(missing)}, which a Doc lacks: it will choose "

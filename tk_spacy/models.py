@@ -74,6 +74,11 @@ def open_model(path: Path) -> Model:
             raise UserError(f"{path}: a spaCy pipeline without a trained tk_reranker")
         place = inside[0]
         component = place.name
+    elif is_parser(path):
+        raise UserError(
+            f"{path}: a sampling parser without a reranker; use `tk-spacy parse`, or make a model "
+            f"with both by `tk-spacy train`"
+        )
     return Model(path, Reranker.from_disk(place), component, _read_report(path / REPORT_JSON))
 
 

@@ -4,6 +4,7 @@ Every `Language()` imports this module through its entry point, so all that is h
 is used.  Annotations are not postponed: spaCy builds its config schemas from them.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,7 @@ class TkParser:
         self.settings = dict(settings or {})
         self.n_threads = n_threads
         self._parser: SamplingParser | None = None
+        self._warned = False
         self._error_handler: ErrorHandler = raise_error
         if self.settings:
             self._check_settings()
@@ -116,6 +118,7 @@ class TkParser:
                 f"parser is a {type(value).__name__}, expected a SamplingParser or None"
             )
         self._parser = value
+        self._warned = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -148,9 +151,21 @@ class TkParser:
         Raises UserError where the component is not trained.
         """
         from tk_spacy.upstream import doc_parsing  # noqa: PLC0415
+        from tk_spacy.upstream.doc_trees import missing_attributes  # noqa: PLC0415
 
         if self._parser is None:
             raise UserError(untrained(self.name, "parser"))
+        for doc in docs:
+            if len(doc) and not self._warned:
+                missing = missing_attributes(self._parser.schema, doc)
+                if missing:
+                    self._warned = True
+                    warnings.warn(
+                        f"{self.name}: the parser uses {', '.join(missing)}, which a Doc lacks: it "
+                        f"will parse worse; put the components that set them before it in the "
+                        f"pipeline",
+                        stacklevel=2,
+                    )
         return doc_parsing.parse_docs(self._parser, docs, n_threads=self.n_threads)
 
     def set_annotations(

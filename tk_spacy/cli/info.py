@@ -10,7 +10,7 @@ import typer
 
 import tk_spacy
 from tk_spacy.cli.shell import Json, Quiet, Shell
-from tk_spacy.models import Model, open_model
+from tk_spacy.models import Model, is_parser, open_model, read_parser
 from tk_spacy.report import Column, Table, show, table_2
 from tk_spacy.reranker import ModelError
 
@@ -20,6 +20,8 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
 
     Raises UserError where there is no model.
     """
+    if is_parser(path):
+        return _about_parser(path)
     model = open_model(path)
     reranker = model.reranker
     facts: dict[str, Any] = {
@@ -53,17 +55,57 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
     return tables, facts
 
 
+def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
+    """The same for a directory with a sampling parser alone."""
+    parser = read_parser(path)
+    facts: dict[str, Any] = {
+        "path": str(path),
+        "kind": "sampling parser alone",
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "settings": parser.settings.to_dict(),
+        "properties": [prop.name for prop in parser.schema.properties],
+        "pos": parser.schema.pos_column,
+        "labels": len(parser.labels),
+        "about": dict(parser.about),
+        "tk_spacy": tk_spacy.__version__,
+    }
+    rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB")]
+    try:
+        json.dumps(facts, allow_nan=False)
+        rows += _treebank(facts["about"])
+        for row in facts["about"].get("epochs", []):
+            rows.append(
+                (f"epoch {row['epoch']}", f"UAS {row['uas']:.2f}, LAS {row['las']:.2f} on dev")
+            )
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{path}: its meta.json is not as `tk-spacy train-parser` writes it "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    properties = facts["properties"]
+    rows += [
+        ("node properties", f"{len(properties)}: {', '.join(properties)}"),
+        ("pos is", facts["pos"]),
+        ("labels", show(facts["labels"])),
+    ]
+    tables = [_pairs(f"Model {path}", rows), _settings_table(facts["settings"])]
+    return tables, facts
+
+
+def _treebank(about: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
+        for name, part in about.get("treebank", {}).items()
+    ]
+
+
 def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     about = facts["about"]
     rows: list[tuple[str, str]] = [
         ("kind", facts["kind"]),
         ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB"),
     ]
-    treebank = about.get("treebank", {})
-    for name, part in treebank.items():
-        rows.append(
-            (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
-        )
+    rows += _treebank(about)
     if "upstream" in about:
         rows += _parsers(about)
     if "candidates" in about:
@@ -137,7 +179,9 @@ def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:
 
 
 def info_cli(
-    model: Annotated[Path, typer.Argument(help="Directory that `tk-spacy train` made.")],
+    model: Annotated[
+        Path, typer.Argument(help="Directory that `tk-spacy train` or `train-parser` made.")
+    ],
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from tk_spacy.candidates import CandidateList, LabelInventory
@@ -76,18 +75,6 @@ def choose_trees(
         }
         for sentence in batch:
             yield choices.get(id(sentence)) or _no_choice(sentence)
-
-
-def missing_attributes(reranker: Reranker, doc: Doc) -> list[str]:
-    """The attributes that the model's properties read and a Doc does not have."""
-    schema = reranker.schema
-    wanted = {
-        "TAG": schema.pos_column == "XPOS",
-        "POS": schema.pos_column == "UPOS" or schema.use_cpos,
-        "MORPH": bool(schema.morph),
-        "LEMMA": schema.use_lemma,
-    }
-    return [name for name, used in wanted.items() if used and not doc.has_annotation(name)]
 
 
 def _choose(sentence: DocSentence, trees: CandidateList, final: NDArray[np.float64]) -> Choice:

@@ -17,6 +17,7 @@ from spacy.attrs import DEP, HEAD, IS_SPACE, LEMMA, MORPH, NORM, POS, SENT_START
 from spacy.tokens import Doc, Span
 
 from tk_spacy.candidates import CandidateList, invalid_trees
+from tk_spacy.properties import Schema
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.upstream.corpus import UD_ROOT, to_ud_label
 from tk_spacy.upstream.projectivity import DECORATION
@@ -110,6 +111,17 @@ class DocSentence:
         labels = np.tile(own, (len(trees), 1))
         labels[:, self.words] = trees.labels
         return replace(trees, heads=heads, labels=labels)
+
+
+def missing_attributes(schema: Schema, doc: Doc) -> list[str]:
+    """The attributes that a model's properties read and a Doc does not have."""
+    wanted = {
+        "TAG": schema.pos_column == "XPOS",
+        "POS": schema.pos_column == "UPOS" or schema.use_cpos,
+        "MORPH": bool(schema.morph),
+        "LEMMA": schema.use_lemma,
+    }
+    return [name for name, used in wanted.items() if used and not doc.has_annotation(name)]
 
 
 def read_sentences(doc: Doc) -> list[DocSentence]:
