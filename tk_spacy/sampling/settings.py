@@ -40,8 +40,8 @@ class SamplingSettings:
     batch: int = 8
     exact_starts: int = 3
     training_restarts: int = 3
-    restarts: int = 20
-    patience: int = 8
+    restarts: int = 12
+    patience: int = 5
     temperature: float = 1.0
     single_root: bool = True
     pruner_epochs: int = 2
