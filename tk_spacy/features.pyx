@@ -277,7 +277,8 @@ def add_feature_counts(
     cdef Sink sink
     cdef Py_ssize_t i
     cdef int j, start
-    touched = np.empty(parts.shape[0] * most_features(fields.shape[1] - FIRST_MORPH) + 1, dtype=np.uint32)
+    most = most_features(fields.shape[1] - FIRST_MORPH)
+    touched = np.empty(parts.shape[0] * most + 1, dtype=np.uint32)
     cdef uint32_t[::1] buffer = touched
     x.fields = &fields[0, 0]
     x.n_fields = fields.shape[1]

@@ -47,4 +47,6 @@ cdef int search(
     Lattice *g, const Model *model, Search *s, int room, int exact, int starts, int patience,
     double temperature, uint64_t seed,
 ) noexcept nogil
-cdef double exact_score(Lattice *g, const Model *model, Search *s, const int32_t *arcs) noexcept nogil
+cdef double exact_score(
+    Lattice *g, const Model *model, Search *s, const int32_t *arcs
+) noexcept nogil

@@ -106,7 +106,9 @@ cdef int reserve(Lattice *g, Search *s, int room, int exact) noexcept nogil:
     s.totals = <double *>ensure(
         &s.exact_memory, exact * (sizeof(double) + width * sizeof(int32_t))
     )
-    if s.totals == NULL or words == NULL or s.chance == NULL or s.choice == NULL or s.pool.scores == NULL:
+    if s.totals == NULL or words == NULL or s.pool.scores == NULL:
+        return -1
+    if s.chance == NULL or s.choice == NULL:
         return -1
     s.pool.hashes = <uint64_t *>(s.pool.scores + room)
     s.pool.arcs = <int32_t *>(s.pool.hashes + room)
@@ -205,7 +207,7 @@ cdef int draw_arc(Lattice *g, Search *s, int m) noexcept nogil:
 
 cdef bint draw_start(Lattice *g, const Model *model, Search *s) noexcept nogil:
     """A tree drawn from the first-order distribution; False where the walk found none."""
-    cdef int n = g.n, m, u, a, i, root = 0, steps = 0
+    cdef int n = g.n, m, u, a, _, root = 0, steps = 0
     cdef double x
     s.stamp += 1
     s.below[0] = s.stamp        # here: words that are in the tree
@@ -225,7 +227,7 @@ cdef bint draw_start(Lattice *g, const Model *model, Search *s) noexcept nogil:
         while s.below[u] != s.stamp:
             a = draw_arc(g, s, u)
             if model.single_root:
-                for i in range(MAX_DRAWS):
+                for _ in range(MAX_DRAWS):
                     if g.head[a] != 0:
                         break
                     a = draw_arc(g, s, u)
@@ -313,7 +315,9 @@ cdef double total_score(Lattice *g, const Model *model, Search *s) noexcept nogi
     return total + <double>crossings / CROSSING_UNIT
 
 
-cdef double exact_score(Lattice *g, const Model *model, Search *s, const int32_t *arcs) noexcept nogil:
+cdef double exact_score(
+    Lattice *g, const Model *model, Search *s, const int32_t *arcs
+) noexcept nogil:
     """The score of a tree, which becomes the one at hand."""
     set_tree(g, s, arcs)
     return total_score(g, model, s)
@@ -438,9 +442,9 @@ cdef void mark_below(Search *s, int m) noexcept nogil:
 
 
 cdef void climb(Lattice *g, const Model *model, Search *s) noexcept nogil:
-    cdef int m, sweep
+    cdef int m, _
     cdef bint changed
-    for sweep in range(MAX_SWEEPS):
+    for _ in range(MAX_SWEEPS):
         changed = False
         for m in range(1, g.n + 1):
             if g.first[m + 1] - g.first[m] > 1 and improve(g, model, s, m):
@@ -489,7 +493,7 @@ cdef bint improve(Lattice *g, const Model *model, Search *s, int m) noexcept nog
     """Put a word under the best of its arcs; whether that changed the tree."""
     cdef int a = s.arc[m], b, h, best = a
     cdef bint is_root = g.head[a] == 0
-    cdef double score = s.score, highest = s.score, total
+    cdef double highest = s.score, total
     mark_below(s, m)
     take_out(g, model, s, m)
     for b in range(g.first[m], g.first[m + 1]):

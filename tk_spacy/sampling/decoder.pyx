@@ -113,7 +113,7 @@ def first_order_trees(
         np.zeros(1, dtype=np.int32) if gold_heads is None else gold_heads
     )
     cdef bint with_gold = gold_heads is not None
-    cdef int threads = effective_n_threads(n_threads), i, s
+    cdef int threads = effective_n_threads(n_threads), i
     status_array = np.zeros(len(sizes), dtype=np.int32)
     cdef int32_t[::1] status = status_array
     cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
@@ -212,9 +212,9 @@ cdef int kept_of_sentence(
 
 
 def decode(
-    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int exact=1, int restarts, int patience,
-    double temperature, double label_share, seeds, kept=None, gold=None, costs=(0.0, 0.0),
-    n_threads=None,
+    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int exact=1, int restarts,
+    int patience, double temperature, double label_share, seeds, kept=None, gold=None,
+    costs=(0.0, 0.0), n_threads=None,
 ):
     """The best trees of sentences.
 

@@ -48,7 +48,7 @@ cdef struct Lattice:
     int32_t *rank            # [n_arcs], place among the arcs of the same head and side, near first
     int32_t *nearer          # [n_arcs], how many of these have a nearer modifier
     int32_t *crossing        # [n_arcs], score for each arc that it crosses, in CROSSING_UNITs
-    int64_t *pair_at         # [n_arcs], where its scores begin in `pairs`, grandparents then siblings
+    int64_t *pair_at         # [n_arcs], its place in `pairs`: grandparents, then siblings
     float *pairs             # second-order scores, NaN where not known yet
     uint64_t *keys           # third-order scores by key, open addressing
     float *values

@@ -15,22 +15,12 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
 from tk_spacy.features cimport (
-    CPOS,
     FIRST_MORPH,
-    FORM,
-    LEMMA,
-    POS,
     Sink,
     Words,
-    binned,
-    key2,
-    key3,
-    key4,
     mix,
     most_features,
     part_features,
-    put,
-    value_at,
 )
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, WIDTH
 from tk_spacy.sampling.templates cimport (
@@ -177,11 +167,9 @@ cdef int build(
     gold_heads, gold_labels: int32[n + 1] or NULL.  The gold arcs are added, every other arc gains
     the loss of choosing it.
     """
-    cdef int n = g.n, m, h, i, j, l, a, best, count, n_heads, n_most
+    cdef int n = g.n, m, h, i, j, c, a, count, n_heads, n_most
     cdef int n_cells = model.n_cells
-    cdef int need
     cdef bint gold_seen
-    cdef float value, limit
     cdef int32_t *memory
     cdef int32_t chosen[16]
     cdef int most = model.max_labels + 1
@@ -219,12 +207,12 @@ cdef int build(
             if gold_heads != NULL:
                 if h == gold_heads[m]:
                     gold_seen = True
-                    for l in range(1, n_cells):
-                        if l != gold_labels[m]:
-                            g.cells[l] += <float>label_cost
+                    for c in range(1, n_cells):
+                        if c != gold_labels[m]:
+                            g.cells[c] += <float>label_cost
                 else:
-                    for l in range(1, n_cells):
-                        g.cells[l] += <float>head_cost
+                    for c in range(1, n_cells):
+                        g.cells[c] += <float>head_cost
             count = best_labels(g, model, h, chosen)
             if gold_heads != NULL and h == gold_heads[m]:
                 for j in range(count):
@@ -247,7 +235,7 @@ cdef int build(
 
 cdef void score_labels(Lattice *g, const Model *model, int h, int m) noexcept nogil:
     """The arc's score without a label into cells[0], what each label adds into cells[label]."""
-    cdef int i, l, n_cells = model.n_cells
+    cdef int i, c, n_cells = model.n_cells
     cdef Sink sink
     cdef const float *row
     cdef float *cells = g.cells
@@ -256,30 +244,30 @@ cdef void score_labels(Lattice *g, const Model *model, int h, int m) noexcept no
     sink.mask = model.mask
     sink.rows = True
     arc_templates(&sink, &g.words, h, m)
-    for l in range(n_cells):
-        cells[l] = 0.0
+    for c in range(n_cells):
+        cells[c] = 0.0
     for i in range(sink.count):
         row = model.weights + g.ids[i]
-        for l in range(n_cells):
-            cells[l] += row[l]
+        for c in range(n_cells):
+            cells[c] += row[c]
 
 
 cdef int best_labels(Lattice *g, const Model *model, int h, int32_t *chosen) noexcept nogil:
     """The labels to keep for an arc from h, best first; their number, at least 1."""
-    cdef int l, i, count = 0
+    cdef int c, i, count = 0
     cdef int place = UNDER_ROOT if h == 0 else ELSEWHERE
     cdef float value
-    for l in range(1, model.n_cells):
-        if not model.places[l] & place:
+    for c in range(1, model.n_cells):
+        if not model.places[c] & place:
             continue
-        value = g.cells[l]
+        value = g.cells[c]
         i = count if count < model.max_labels else model.max_labels - 1
         if count == model.max_labels and not value > g.cells[chosen[i]]:
             continue
         while i > 0 and value > g.cells[chosen[i - 1]]:
             chosen[i] = chosen[i - 1]
             i -= 1
-        chosen[i] = l
+        chosen[i] = c
         if count < model.max_labels:
             count += 1
     for i in range(1, count):
@@ -290,7 +278,7 @@ cdef int best_labels(Lattice *g, const Model *model, int h, int32_t *chosen) noe
 
 cdef int arrange(Lattice *g, const Model *model) noexcept nogil:
     """Ranks of the arcs on their head's sides, and the tables."""
-    cdef int n = g.n, a, m, h, before
+    cdef int n = g.n, a, m, h
     cdef int64_t at = 0, i
     cdef int32_t *count = <int32_t *>ensure(&g.count_memory, 3 * (n + 2) * sizeof(int32_t))
     cdef int32_t *last

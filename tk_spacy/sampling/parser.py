@@ -143,7 +143,6 @@ class SamplingParser:
                     scores[i, :count],
                 )
 
-
     def score(
         self,
         sentences: Sequence[Sentence],
@@ -181,8 +180,8 @@ class SamplingParser:
         for trees in lists:
             table = tables.get(id(trees.inventory))
             if table is None:
-                ids = [self.schema.label_id(name) for name in trees.inventory.names]
-                table = tables[id(trees.inventory)] = np.array(ids, dtype=np.int32)
+                known = [self.schema.label_id(name) for name in trees.inventory.names]
+                table = tables[id(trees.inventory)] = np.array(known, dtype=np.int32)
             labels.append(table[trees.labels])
         out = [np.zeros(len(trees)) for trees in lists]
         for kind, name in enumerate(PARTS_OF_ORDER[self.settings.order]):

@@ -33,9 +33,7 @@ class SamplingSource:
 
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
-        return self.parser.kbest(
-            sentences, k=k, inventory=self.inventory, n_threads=self.n_threads
-        )
+        return self.parser.kbest(sentences, k=k, inventory=self.inventory, n_threads=self.n_threads)
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]

@@ -7,7 +7,6 @@ from libc.stdint cimport int32_t, uint64_t
 
 from tk_spacy.features cimport (
     CPOS,
-    FIRST_MORPH,
     FORM,
     LEMMA,
     POS,

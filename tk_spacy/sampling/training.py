@@ -65,9 +65,7 @@ def train_sampling_parser(
     dev_corpus = encode(schema, dev, seed=settings.seed, with_trees=True) if dev else None
     places = label_places(corpus, schema)
     pruner = _train_pruner(corpus, settings, report)
-    weights = _train_parser(
-        schema, corpus, dev_corpus, settings, places, pruner, n_threads, report
-    )
+    weights = _train_parser(schema, corpus, dev_corpus, settings, places, pruner, n_threads, report)
     about = {
         "pruner": {
             name: _pruning(schema, part, settings, places, pruner, n_threads)
@@ -87,7 +85,8 @@ def train_sampling_parser(
 
 def label_places(corpus: Corpus, schema: Schema) -> NDArray[np.uint8]:
     """Where each label stands in a treebank: uint8[label ids], see decoder.Scorer."""
-    assert corpus.heads is not None and corpus.labels is not None
+    assert corpus.heads is not None
+    assert corpus.labels is not None
     places = np.zeros(FIRST_ID + len(schema.labels), dtype=np.uint8)
     words = corpus.labels > 0
     under_root = words & (corpus.heads == 0)
@@ -157,12 +156,11 @@ def _train_parser(
     report: Report,
 ) -> NDArray[np.float32]:
     """The weights of the parser: float32[2 ** bits + n_cells]."""
-    assert corpus.heads is not None and corpus.labels is not None
+    assert corpus.heads is not None
+    assert corpus.labels is not None
     nothing = np.zeros(2 + len(places), dtype=np.float32)
     pruning = make_scorer(schema, settings, nothing, pruner, places)
-    kept = kept_heads(
-        pruning, corpus.fields, corpus.starts, corpus.lengths, n_threads=n_threads
-    )
+    kept = kept_heads(pruning, corpus.fields, corpus.starts, corpus.lengths, n_threads=n_threads)
     learner = Learner(
         size=1 << settings.bits,
         n_cells=len(places),
@@ -235,7 +233,8 @@ def _accuracy(
         seeds=dev.seeds,
         n_threads=n_threads,
     )
-    assert dev.heads is not None and dev.labels is not None
+    assert dev.heads is not None
+    assert dev.labels is not None
     words = np.ones(len(dev.fields), dtype=bool)
     words[dev.starts] = False
     words[dev.starts + dev.lengths - 1] = False

@@ -26,8 +26,8 @@ CLASSES = {"PUNCT": 1, "VERB": 2, "AUX": 2, "CCONJ": 3, "SCONJ": 4}
 class Corpus:
     """Sentences one after the other, n + 2 rows for one of n words: root, words, boundary.
 
-    fields: int32[rows, F + N_EXTRA], the schema's fields, then those of EXTRA.  starts, lengths: int32[S],
-    each sentence's rows.  seeds: uint64[S], of its search.
+    fields: int32[rows, F + N_EXTRA], the schema's fields, then those of EXTRA.
+    starts, lengths: int32[S], each sentence's rows.  seeds: uint64[S], of its search.
     heads, labels: int32[rows], the gold trees, 0 beside the words; None where there are none.
     """
 
