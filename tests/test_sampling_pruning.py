@@ -16,6 +16,7 @@ from sampling_parsers import (
 
 from tk_spacy.properties import FIRST_MORPH
 from tk_spacy.sampling.decoder import decode, first_order_trees, kept_heads
+from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.updates import Learner
 from tk_spacy.sampling.words import encode
 
@@ -203,3 +204,54 @@ def test_lattices_hold_arcs_of_kept_heads_only():
         wide._lists(sentences, 1, 1), parser._lists(sentences, 1, 1), strict=True
     ):
         assert found[2][0] > narrow[2][0]
+
+
+def head_chances(parser, learner, fields):
+    """The chance of every head of every word: [h, m]."""
+    scores = arc_scores(replace_pruner(parser, learner), fields)
+    chances = np.exp(scores[:, 1:] - scores[:, 1:].max(axis=0))
+    return chances / chances.sum(axis=0)
+
+
+def replace_pruner(parser, learner):
+    size = 1 << parser.settings.pruner_bits
+    return SamplingParser(
+        schema=parser.schema,
+        settings=parser.settings,
+        weights=parser.weights,
+        pruner=learner.weights[:size].copy(),
+        places=parser.places,
+    )
+
+
+def test_pruner_learns_the_chances_of_heads():
+    rng = np.random.default_rng(11)
+    sentences = [random_sentence(rng, n) for n in (2, 6, 9)]
+    parser = random_parser(rng, sentences, pruner_bits=12)
+    corpus = encode(parser.schema, sentences, with_trees=True)
+    learner = Learner(
+        size=1 << 12,
+        n_cells=1,
+        order=1,
+        C=np.inf,
+        morph_end=FIRST_MORPH + len(parser.schema.morph),
+    )
+    stored, likely = [], []
+    for epoch in range(5):
+        for i, sentence in enumerate(sentences):
+            fields, gold = corpus.fields[corpus.rows(i)], corpus.heads[corpus.rows(i)]
+            words = np.arange(len(sentence))
+            before = head_chances(parser, learner, fields)[sentence.heads, words]
+            if epoch == 0 and i == 0:
+                np.testing.assert_allclose(before, 1 / len(sentence))  # nothing is known yet
+            learner.select_heads(fields, gold, 0.1)
+            after = head_chances(parser, learner, fields)[sentence.heads, words]
+            assert np.log(after).sum() > np.log(before).sum()
+            stored.append(learner.weights.copy())
+            likely.append(after.min())
+    assert learner.steps == 15
+    np.testing.assert_allclose(learner.averaged(), np.mean(stored, axis=0), rtol=0, atol=1e-5)
+    assert min(likely[-3:]) > 0.5
+    narrow = with_settings(replace_pruner(parser, learner), max_heads=1, prune_margin=0.0)
+    for sentence, kept in zip(sentences, kept_of(narrow, sentences), strict=True):
+        assert [heads[0] for heads in kept] == sentence.heads.tolist()

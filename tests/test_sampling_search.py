@@ -100,6 +100,17 @@ def test_search_lists_are_complete_where_all_trees_fit_in(order):
 
 
 @ORDERS
+def test_search_lists_are_complete_where_the_search_walks_far(order):
+    # Five words are the fewest where trees share sums of symmetric values of their arcs.
+    rng = np.random.default_rng(order)
+    starts = {"restarts": 3000, "patience": 3000, "temperature": 1000.0}
+    parser, (sentence,) = searched(rng, order, True, [5], max_labels=1, **starts)
+    ((heads, labels, scores),) = parser._lists([sentence], 700, 1)
+    check_list(parser, sentence, (heads, labels, scores))
+    assert {tuple(row) for row in heads.tolist()} == set(all_heads(5, single_root=True))
+
+
+@ORDERS
 def test_search_of_a_trained_parser_finds_the_best_tree(order):
     # One label an arc, the best by the arc's score; the trees of the whole lattice are all trees.
     options = {**NOTHING_PRUNED, "max_labels": 1, "restarts": 100, "patience": 100}
