@@ -16,6 +16,7 @@ from sampling_parsers import (
 )
 
 from tk_spacy.properties import FIRST_ID
+from tk_spacy.sampling.decoder import decode
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 
@@ -160,6 +161,82 @@ def best_labels(parser, sentence):
         if (h, m) not in best or scores[row] > best[h, m][0]:
             best[h, m] = scores[row], label
     return {arc: label for arc, (_, label) in best.items()}
+
+
+@ORDERS
+@ROOTS
+def test_search_ends_where_no_step_is_better(order, single_root):
+    # Every step adds up what it changes; a term forgotten there would end the climb too early.
+    rng = np.random.default_rng(order)
+    parser, sentences = searched(
+        rng, order, single_root, [8, 9, 10] * 7, restarts=1, exact_starts=1
+    )
+    for sentence, found in zip(sentences, parser._lists(sentences, 1, 1), strict=True):
+        tree, names = found[0][0].tolist(), found[1][0].tolist()
+        near = steps(tree, names, single_root=single_root)
+        assert len(near) > 50
+        assert own_scores(parser, sentence, near).max() <= found[2][0] + 1e-6
+
+
+@ORDERS
+def test_search_ends_where_no_step_is_better_among_many_siblings(order):
+    # Every word below the second hangs on the first or the second, on its right.
+    rng = np.random.default_rng(order)
+    parser, sentences = searched(rng, order, True, [11] * 20)
+    corpus = encode(parser.schema, sentences)
+    kept = [[], [0], [1], *([1, 2] for _ in range(9)), []] * len(sentences)
+    first = np.cumsum([0, *map(len, kept)], dtype=np.int64)
+    heads, labels, scores, _ = decode(
+        parser._scorer,
+        corpus.fields,
+        corpus.starts,
+        corpus.lengths,
+        np.arange(len(sentences)),
+        restarts=1,
+        patience=1,
+        temperature=1.0,
+        label_share=0.0,
+        seeds=corpus.seeds,
+        kept=(np.array([h for heads in kept for h in heads], dtype=np.int32), first),
+        n_threads=1,
+    )
+    for i, sentence in enumerate(sentences):
+        words = slice(corpus.rows(i).start + 1, corpus.rows(i).stop - 1)
+        tree, names = heads[words, 0].tolist(), labels[words, 0].tolist()
+        assert set(tree[2:]) <= {1, 2}
+        near = [
+            (other, labels)
+            for other, labels in steps(tree, names, single_root=True)
+            if other[:2] == (0, 1) and set(other[2:]) <= {1, 2}
+        ]
+        assert len(near) == 1 + 2 + 9 * 4  # with the tree itself, once for each word
+        assert own_scores(parser, sentence, near).max() <= scores[i, 0] + 1e-6
+
+
+def steps(heads, labels, *, single_root):
+    """The trees that one step leads to: another arc into a word, or another word as the root."""
+    found = []
+
+    def arcs(word):
+        return [(h, x) for h in range(len(heads) + 1) if h != word for x in ((4, 5) if h else (3,))]
+
+    def changed(words, new):
+        tree, names = list(heads), list(labels)
+        for word, (head, label) in zip(words, new, strict=True):
+            tree[word - 1], names[word - 1] = head, label
+        if is_tree(tree, single_root=single_root):
+            found.append((tuple(tree), tuple(names)))
+
+    for word in range(1, len(heads) + 1):
+        for arc in arcs(word):
+            changed([word], [arc])
+    if single_root:
+        root = heads.index(0) + 1
+        for word in range(1, len(heads) + 1):
+            for arc in arcs(root):
+                if word != root:
+                    changed([word, root], [(0, 3), arc])
+    return found
 
 
 @ORDERS
