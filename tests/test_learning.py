@@ -13,10 +13,10 @@ from test_kernel import choices_of, random_sentence, random_tree
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
-from tk_spacy.features import FEATURE_TYPES, add_feature_counts, type_code
+from tk_spacy.features import FEATURE_TYPES, FRAME, add_feature_counts, type_code
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import part_type
-from tk_spacy.parts import extract_parts
+from tk_spacy.parts import extract_frames, extract_parts
 from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
@@ -85,7 +85,11 @@ def reference_input(schema, golds, lists, items, settings):
             counts = np.zeros(1 << settings.bits)
             labels = np.array([[schema.label_id(v) for v in trees.deprels(j)]], dtype=np.int32)
             for type_name in settings.manual_parts:
-                rows, _, _ = extract_parts(trees.heads[j : j + 1], labels, part_type(type_name))
+                tree = trees.heads[j : j + 1]
+                if type_name == FRAME:
+                    rows, _, _ = extract_frames(fields, tree, labels)
+                else:
+                    rows, _, _ = extract_parts(tree, labels, part_type(type_name))
                 every = np.arange(len(rows), dtype=np.int32)
                 add_feature_counts(
                     fields, rows, every, np.ones_like(every), type_code(type_name), counts

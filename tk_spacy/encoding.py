@@ -9,20 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList
+from tk_spacy.features import FRAME
 from tk_spacy.list_features import ListFeatures
-from tk_spacy.part_types import PartType, part_type
-from tk_spacy.parts import contested_parts, extract_parts, slot_rows
+from tk_spacy.part_types import part_type
+from tk_spacy.parts import contested_parts, extract_frames, extract_parts, slot_rows
 from tk_spacy.properties import EncodedSentence, Schema
 from tk_spacy.treebank import Sentence
 
 Int32 = NDArray[np.int32]
+
+NO_SLOTS = np.zeros((0, 0), dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartLists:
     """The distinct parts of one type in a candidate list.
 
-    rows: int32[p, 9], see parts.extract_parts.  slots: int32[p, w], the same in slot form.
+    rows: int32[p, 9], see parts.extract_parts.  slots: int32[p, w], the same in slot form;
+        empty for frames, which the kernel does not compare.
     Candidate j consists of the parts members[starts[j]:starts[j + 1]].
     """
 
@@ -66,8 +70,7 @@ class ListEncoder:
         contested_only: bool = True,
     ) -> None:
         self.schema = schema
-        self._kernel = [part_type(name) for name in kernel_parts]
-        self._manual = [part_type(name) for name in manual_parts]
+        self._kernel, self._manual = tuple(kernel_parts), tuple(manual_parts)
         self._list_features = list_features
         self._contested_only = contested_only
         self._label_tables: dict[int, tuple[object, Int32]] = {}
@@ -84,13 +87,14 @@ class ListEncoder:
             )
         labels = self._label_table(candidates)[candidates.labels]
         parts: dict[str, PartLists] = {}
-        for kind in (*self._kernel, *self._manual):
-            if kind.name not in parts:
-                parts[kind.name] = self._part_lists(candidates.heads, labels, kind)
+        encoded = self.schema.encode(sentence)
+        for name in (*self._kernel, *self._manual):
+            if name not in parts:
+                parts[name] = self._part_lists(encoded, candidates.heads, labels, name)
         return EncodedList(
-            sentence=self.schema.encode(sentence),
-            kernel=tuple(parts[kind.name] for kind in self._kernel),
-            manual=tuple(parts[kind.name] for kind in self._manual),
+            sentence=encoded,
+            kernel=tuple(parts[name] for name in self._kernel),
+            manual=tuple(parts[name] for name in self._manual),
             n_candidates=len(candidates),
             listed=self._list_features.encode(candidates) if self._list_features else None,
         )
@@ -106,8 +110,15 @@ class ListEncoder:
             self._label_tables[id(inventory)] = (inventory, table)
         return table
 
-    def _part_lists(self, heads: Int32, labels: Int32, kind: PartType) -> PartLists:
-        rows, starts, members = extract_parts(heads, labels, kind)
+    def _part_lists(
+        self, sentence: EncodedSentence, heads: Int32, labels: Int32, name: str
+    ) -> PartLists:
+        kind = None if name == FRAME else part_type(name)
+        if kind is None:
+            rows, starts, members = extract_frames(sentence.fields, heads, labels)
+        else:
+            rows, starts, members = extract_parts(heads, labels, kind)
         if self._contested_only:
             rows, starts, members = contested_parts(rows, starts, members)
-        return PartLists(rows=rows, slots=slot_rows(rows, kind), starts=starts, members=members)
+        slots = NO_SLOTS if kind is None else slot_rows(rows, kind)
+        return PartLists(rows=rows, slots=slots, starts=starts, members=members)

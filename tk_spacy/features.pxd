@@ -15,6 +15,7 @@ cdef enum:
     GRANDPARENT = 2
     GRAND_SIBLING = 3
     TRI_SIBLING = 4
+    FRAMES = 5           # behind them, see FRAME
     MAX_BETWEEN = 24   # distinct tags between head and modifier that are looked at
 
 

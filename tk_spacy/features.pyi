@@ -4,6 +4,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+FRAME: Final[str]
 FEATURE_TYPES: Final[tuple[str, ...]]
 
 def add_scores(

@@ -18,8 +18,14 @@ from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T
 from tk_spacy.threads import effective_n_threads
 
-FEATURE_TYPES = tuple(PART_TYPES)
-"""Part types that have templates, all of them used by default."""
+FRAME = "frame"
+"""A head and all its modifiers: no part type of slots, but features have it (parts.extract_frames).
+
+Source: the rules and heads of Charniak and Johnson (ACL 2005), for dependencies.
+"""
+
+FEATURE_TYPES = (*PART_TYPES, FRAME)
+"""Part types that have templates."""
 
 
 cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept nogil:
@@ -148,6 +154,28 @@ cdef void quad_features(
     emit(sink, key4(template + 7, ac, bc, dc, more))
 
 
+cdef void frame_features(Sink *sink, const Words *x, const int32_t *frame) noexcept nogil:
+    """Templates over a head and all its modifiers; for the columns see parts.extract_frames."""
+    cdef uint64_t hp = value_at(x, frame[H], POS), hc = value_at(x, frame[H], CPOS)
+    cdef uint64_t hl = value_at(x, frame[H], LEMMA)
+    cdef uint64_t left = frame[G], right = frame[T], tags = frame[S], bag = frame[M]
+    cdef uint64_t twice = frame[LABEL_S], numbers = frame[LABEL_T], both = frame[LABEL_M]
+    sink.label = mix(<uint64_t>frame[LABEL_H] + 77, 5)
+    emit(sink, key3(190, hp, both, 0))
+    emit(sink, key3(191, hl, both, 0))
+    emit(sink, key3(192, hp, left, 1))
+    emit(sink, key3(192, hp, right, 2))
+    emit(sink, key3(193, hl, left, 1))
+    emit(sink, key3(193, hl, right, 2))
+    emit(sink, key3(194, hc, bag, 0))
+    emit(sink, key3(195, hl, bag, 0))
+    emit(sink, key3(196, hp, tags, 0))
+    emit(sink, key3(197, hp, numbers, 0))
+    if twice:
+        emit(sink, key3(198, hc, twice, 0))
+        emit(sink, key2(199, twice, 0))
+
+
 cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *part) noexcept nogil:
     """All features of one part into the sink."""
     cdef int g = part[G], h = part[H], t = part[T], s = part[S], m = part[M]
@@ -168,6 +196,8 @@ cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *par
     elif kind == GRAND_SIBLING:
         sink.label = key3(107, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_H])
         quad_features(sink, x, 170, g, h, s, m, 2 * (h > g) + (m > h))
+    elif kind == FRAMES:
+        frame_features(sink, x, part)
     else:
         sink.label = key3(108, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_T])
         quad_features(sink, x, 180, h, t, s, m, m > h)

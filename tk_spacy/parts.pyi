@@ -21,3 +21,6 @@ def exclusive_members(
     second: int,
     n_parts: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
+def extract_frames(
+    fields: NDArray[np.int32], heads: NDArray[np.int32], labels: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...

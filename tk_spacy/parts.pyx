@@ -8,11 +8,12 @@ Source: the paper's section 4, "caching": candidates of a list share most of the
 found once and every candidate is a set of indices.
 """
 
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 import numpy as np
 
+from tk_spacy.features cimport POS, mix
 from tk_spacy.part_types import DEPENDENTS, ROLES, ROW_WIDTH
 
 assert WIDTH == ROW_WIDTH
@@ -156,6 +157,79 @@ cdef inline int _find(
     for i in range(WIDTH):
         rows[n_rows, i] = part[i]
     return n_rows
+
+
+def extract_frames(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] heads, const int32_t[:, ::1] labels
+):
+    """The distinct frames in the candidate trees of one sentence: a head and all its modifiers.
+
+    fields: int32[n + 2, F].  heads, labels: as those of extract_parts, and so is the result, with a
+    row for each word that is (root included) or may be a head.  A frame's row holds, by the names
+    of its columns: H the head, LABEL_H its own label; G and T hashes of the labels on its left and
+    right, in order; S of all modifiers' tags, in order; M of the labels in any order, LABEL_S of
+    those that occur twice (0 for none); LABEL_T the numbers of modifiers, LABEL_M all of G and T.
+    """
+    cdef int k = <int>heads.shape[0], n = <int>heads.shape[1], n_rows = 0, j, h, m, i, row
+    cdef int n_slots = 16
+    while n_slots < 2 * k * (n + 1):
+        n_slots *= 2
+    table_array = np.full(n_slots, -1, dtype=np.int32)
+    rows_array = np.zeros((k * (n + 1), WIDTH), dtype=np.int32)
+    members_array = np.empty(k * (n + 1), dtype=np.int32)
+    starts_array = np.arange(k + 1, dtype=np.int32) * np.int32(n + 1)
+    # For each head: running hashes of left labels, right labels, tags, bag, repeated; two counts.
+    sums_array = np.zeros((n + 1, 7), dtype=np.uint64)
+    cdef int n_labels = np.max(labels, initial=0) + 1
+    seen_array = np.zeros((n + 1, n_labels), dtype=np.uint8)
+    cdef int32_t[::1] table = table_array
+    cdef int32_t[:, ::1] rows = rows_array
+    cdef int32_t[::1] members = members_array
+    cdef uint64_t[:, ::1] sums = sums_array
+    cdef uint8_t[:, ::1] seen = seen_array
+    cdef int32_t part[WIDTH]
+    cdef uint64_t label
+    with nogil:
+        for j in range(k):
+            for h in range(n + 1):
+                for i in range(7):
+                    sums[h, i] = 0
+                for i in range(n_labels):
+                    seen[h, i] = 0
+            for m in range(1, n + 1):
+                h = heads[j, m - 1]
+                i = m > h
+                label = mix(mix(labels[j, m - 1], 7), 77)  # small numbers need two rounds
+                sums[h, i] = mix(mix(sums[h, i], 1), label)
+                # The head's own place among its modifiers is known by the change of side.
+                sums[h, 2] = mix(mix(sums[h, 2], 1 + i), fields[m, POS])
+                sums[h, 3] += label
+                i = labels[j, m - 1]
+                if seen[h, i] == 1:
+                    sums[h, 4] += label
+                if seen[h, i] < 2:
+                    seen[h, i] += 1
+                sums[h, 5 + (m > h)] += 1
+            for h in range(n + 1):
+                part[G] = cut(sums[h, 0])
+                part[H] = h
+                part[T] = cut(sums[h, 1])
+                part[S] = cut(sums[h, 2])
+                part[M] = cut(sums[h, 3])
+                part[LABEL_H] = labels[j, h - 1] if h > 0 else 0
+                part[LABEL_S] = cut(sums[h, 4])
+                part[LABEL_T] = <int32_t>(min(sums[h, 5], 7) * 8 + min(sums[h, 6], 7))
+                part[LABEL_M] = cut(mix(mix(sums[h, 0], 1), sums[h, 1]))
+                row = _find(&table[0], n_slots - 1, rows, n_rows, part)
+                if row == n_rows:
+                    n_rows += 1
+                members[j * (n + 1) + h] = row
+    return rows_array[:n_rows].copy(), starts_array, members_array
+
+
+cdef inline int32_t cut(uint64_t value) noexcept nogil:
+    """A hash as an id: 0 stays 0."""
+    return <int32_t>((value ^ (value >> 32)) & 0x7FFFFFFF)
 
 
 def contested_parts(rows, const int32_t[::1] starts, const int32_t[::1] members):

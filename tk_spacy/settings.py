@@ -79,10 +79,13 @@ class Settings:
                 raise UserError(
                     f"{_words(name)} is {getattr(self, name)!r}; it must be true or false"
                 )
-        known = list(PART_TYPES)
-        for name in (*self.kernel_parts, *self.manual_parts):
-            if name not in PART_TYPES:
-                raise UserError(f"unknown part type {name!r}; choose from {', '.join(known)}")
+        for names, known in (
+            (self.kernel_parts, tuple(PART_TYPES)),
+            (self.manual_parts, FEATURE_TYPES),
+        ):
+            for name in names:
+                if name not in known:
+                    raise UserError(f"unknown part type {name!r}; choose from {', '.join(known)}")
         if not self.kernel_parts and not self.manual_parts:
             raise UserError("neither kernel nor manual features: choose at least one part type")
         for name in self.list_features:

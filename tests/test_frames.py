@@ -1,0 +1,85 @@
+"""Frames (a head and all its modifiers) against a slow twin that compares them as tuples."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tk_spacy.features import FRAME
+from tk_spacy.parts import extract_frames
+from tk_spacy.properties import POS
+from tk_spacy.settings import Settings
+
+N_LABELS = 4
+
+
+def random_trees(rng: np.random.Generator, k: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Heads int32[k, n] of random trees over a random order of the words, and random labels."""
+    heads = np.empty((k, n), dtype=np.int32)
+    for row in heads:
+        order = rng.permutation(n) + 1
+        for i, word in enumerate(order.tolist()):
+            row[word - 1] = order[rng.integers(i)] if i else 0
+    return heads, rng.integers(3, 3 + N_LABELS, size=(k, n)).astype(np.int32)
+
+
+def slow_frame(tags: np.ndarray, heads: np.ndarray, labels: np.ndarray, h: int) -> tuple:
+    """What a frame's row stands for, column by column in its order."""
+    modifiers = [m for m in range(1, len(heads) + 1) if heads[m - 1] == h]
+    left = tuple(int(labels[m - 1]) for m in modifiers if m < h)
+    right = tuple(int(labels[m - 1]) for m in modifiers if m > h)
+    counts = Counter(left + right)
+    return (
+        left,
+        h,
+        right,
+        (tuple(int(tags[m]) for m in modifiers), len(left)),
+        tuple(sorted(counts.items())),
+        int(labels[h - 1]) if h else 0,
+        (min(len(left), 7), min(len(right), 7)),
+        tuple(sorted(name for name, count in counts.items() if count > 1)),
+        (left, right),
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_equal_just_where_frames_are(seed: int) -> None:
+    """Column by column: equal values stand for equal facts, different ones for different facts."""
+    rng = np.random.default_rng(seed)
+    k, n = 6, int(rng.integers(1, 12))
+    heads, labels = random_trees(rng, k, n)
+    fields = rng.integers(3, 6, size=(n + 2, 6)).astype(np.int32)
+    rows, starts, members = extract_frames(fields, heads, labels)
+    assert starts.tolist() == [j * (n + 1) for j in range(k + 1)]
+    facts: list[dict] = [{} for _ in range(9)]
+    values: list[dict] = [{} for _ in range(9)]
+    distinct = set()
+    for j in range(k):
+        for h in range(n + 1):
+            row = rows[members[starts[j] + h]]
+            expected = slow_frame(fields[:, POS], heads[j], labels[j], h)
+            distinct.add(expected)
+            assert row[1] == h
+            for column, (value, fact) in enumerate(zip(row.tolist(), expected, strict=True)):
+                assert facts[column].setdefault(value, fact) == fact
+                assert values[column].setdefault(fact, value) == value
+    assert len(rows) == len(distinct)
+
+
+def test_no_repeated_label_is_0() -> None:
+    """The column of repeated labels tells whether there are some."""
+    heads = np.array([[2, 0, 2]], dtype=np.int32)
+    fields = np.full((5, 6), 3, dtype=np.int32)
+    once, _, _ = extract_frames(fields, heads, np.array([[3, 4, 5]], dtype=np.int32))
+    twice, _, _ = extract_frames(fields, heads, np.array([[3, 4, 3]], dtype=np.int32))
+    assert once[2][7] == 0
+    assert twice[2][7] != 0
+
+
+def test_frames_are_features_only() -> None:
+    """The kernel compares slots, and a frame has none."""
+    assert FRAME in Settings(manual_parts=(FRAME,)).manual_parts
+    with pytest.raises(ValueError, match="unknown part type 'frame'"):
+        Settings(kernel_parts=(FRAME,))
