@@ -18,6 +18,7 @@ class Scorer:
         prune_margin: float,
         max_labels: int,
         label_margin: float,
+        arc_margin: float,
         single_root: bool,
         morph_end: int,
     ) -> None: ...

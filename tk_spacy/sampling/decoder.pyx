@@ -8,6 +8,7 @@ a sentence of n words (root, words, boundary), as in properties.EncodedSentence.
 """
 
 from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -21,7 +22,7 @@ from tk_spacy.threads import effective_n_threads
 
 cdef enum:
     MAX_LABELS = 8       # of one arc
-    ROOM = 4             # trees kept for each that is asked for
+    ROOM = 8             # trees kept for each that is asked for
 
 
 cdef class Scorer:
@@ -31,13 +32,13 @@ cdef class Scorer:
     places: uint8[n_cells], for each label id whether it may stand under the root (1), elsewhere
         (2), or both (3).
     order: of the largest parts, 1 to 3.  max_heads, prune_margin: what the pruner keeps.
-    max_labels, label_margin: which labels of an arc are kept.  morph_end: columns of the field
+    max_labels, label_margin: which labels of an arc are kept.  arc_margin: which arcs of a word.  morph_end: columns of the field
         array up to the last FEATS attribute.
     """
 
     def __init__(
         self, weights, pruner, places, *, int order, int max_heads, double prune_margin,
-        int max_labels, double label_margin, bint single_root, int morph_end,
+        int max_labels, double label_margin, double arc_margin, bint single_root, int morph_end,
     ):
         n_cells = len(places)
         size, pruner_size = len(weights) - n_cells, len(pruner)
@@ -71,6 +72,7 @@ cdef class Scorer:
         self.model.prune_margin = prune_margin
         self.model.max_labels = max_labels
         self.model.label_margin = label_margin
+        self.model.arc_margin = arc_margin
         self.model.single_root = single_root
         self.model.morph_end = morph_end
 
@@ -295,11 +297,15 @@ cdef int decode_sentence(
         for i in range(g.kept_first[x.n + 1]):
             g.kept[i] = kept_head[kept_first[1] + i]
     if state == 0:
-        state = build(g, model, gold_heads, gold_labels, head_cost, label_cost)
-    if state == 0:
-        state = search(
-            g, model, &space.search, 0 if k == 1 else max(ROOM * k, 16), exact, restarts, patience,
-            temperature, seed,
+        state = grow_and_search(
+            space, model, gold_heads, gold_labels, head_cost, label_cost, model.arc_margin, k,
+            exact, restarts, patience, temperature, seed,
+        )
+    if state == 1:
+        # The few arcs that score well make up no tree: take all.
+        state = grow_and_search(
+            space, model, gold_heads, gold_labels, head_cost, label_cost, INFINITY, k,
+            exact, restarts, patience, temperature, seed,
         )
     if state != 0:
         return state
@@ -309,6 +315,22 @@ cdef int decode_sentence(
         count[0] = 1
         return 0
     return write_list(space, model, k, label_share, heads, labels, scores, count)
+
+
+cdef int grow_and_search(
+    Workspace *space, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
+    double head_cost, double label_cost, double arc_margin, int k, int exact, int restarts,
+    int patience, double temperature, uint64_t seed,
+) noexcept nogil:
+    cdef int state = build(
+        &space.lattice, model, gold_heads, gold_labels, head_cost, label_cost, arc_margin
+    )
+    if state != 0:
+        return state
+    return search(
+        &space.lattice, model, &space.search, 0 if k == 1 else max(ROOM * k, 16), exact, restarts,
+        patience, temperature, seed,
+    )
 
 
 cdef void write_tree(

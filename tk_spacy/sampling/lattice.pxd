@@ -32,6 +32,7 @@ cdef struct Model:
     double prune_margin      # how far below the best head's score a head is still kept
     int max_labels           # labels an arc keeps at most
     double label_margin
+    double arc_margin        # how far below the best arc into a word an arc is still kept
     bint single_root
     int morph_end
 
@@ -71,7 +72,7 @@ cdef int score_heads(Lattice *g, const Model *model) noexcept nogil
 cdef int keep_heads(Lattice *g, const Model *model, const int32_t *tree) noexcept nogil
 cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
-    double head_cost, double label_cost,
+    double head_cost, double label_cost, double arc_margin,
 ) noexcept nogil
 cdef int32_t crossing_score(
     const Model *model, const Words *x, int h, int m, int label, uint32_t *ids

@@ -160,10 +160,11 @@ cdef int keep_heads(Lattice *g, const Model *model, const int32_t *tree) noexcep
 
 cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
-    double head_cost, double label_cost,
+    double head_cost, double label_cost, double arc_margin,
 ) noexcept nogil:
     """Arcs from the heads kept, and empty tables.  Returns -1 without memory.
 
+    arc_margin: arcs that score less than a word's best one by more are left out.
     gold_heads, gold_labels: int32[n + 1] or NULL.  The gold arcs are added, every other arc gains
     the loss of choosing it.
     """
@@ -226,11 +227,37 @@ cdef int build(
                 g.mod[a] = m
                 g.label[a] = chosen[j]
                 g.score[a] = <double>g.cells[0] + <double>g.cells[chosen[j]]
-                g.crossing[a] = crossing_score(model, &g.words, h, m, chosen[j], g.ids)
                 a += 1
+        a = keep_arcs(g, m, a, arc_margin, gold_heads, gold_labels)
+    for m in range(a):
+        g.crossing[m] = crossing_score(
+            model, &g.words, g.head[m], g.mod[m], g.label[m], g.ids
+        )
     g.first[n + 1] = a
     g.n_arcs = a
     return arrange(g, model)
+
+
+cdef int keep_arcs(
+    Lattice *g, int m, int end, double margin, const int32_t *gold_heads,
+    const int32_t *gold_labels,
+) noexcept nogil:
+    """Drop the arcs into m that score too little, the last ones so far; the new end of them."""
+    cdef int a, kept = g.first[m]
+    cdef double best = -INFINITY
+    for a in range(g.first[m], end):
+        best = max(best, g.score[a])
+    for a in range(g.first[m], end):
+        if g.score[a] < best - margin and not (
+            gold_heads != NULL and g.head[a] == gold_heads[m] and g.label[a] == gold_labels[m]
+        ):
+            continue
+        g.head[kept] = g.head[a]
+        g.mod[kept] = m
+        g.label[kept] = g.label[a]
+        g.score[kept] = g.score[a]
+        kept += 1
+    return kept
 
 
 cdef void score_labels(Lattice *g, const Model *model, int h, int m) noexcept nogil:

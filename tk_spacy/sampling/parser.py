@@ -310,6 +310,7 @@ def make_scorer(
         prune_margin=settings.prune_margin,
         max_labels=settings.max_labels,
         label_margin=settings.label_margin,
+        arc_margin=settings.arc_margin,
         single_root=settings.single_root,
         morph_end=FIRST_MORPH + len(schema.morph),
     )

@@ -27,30 +27,34 @@ class SamplingSettings:
     single_root: whether a tree has exactly one word under the root, as UD wants.
     pruner_epochs, pruner_bits, pruner_rate: of the first-order pruner's learning.
     max_heads, prune_margin: heads a word keeps at most, and how far below its best one's score.
-    max_labels, label_margin: the same of the labels of an arc.
+    training_labels, max_labels, label_margin: the same of the labels of an arc, in training (where
+        the gold one is always there) and afterwards.
+    arc_margin: how far below a word's best arc, labels and all, an arc is still kept.
     label_share: share of a k-best list that may differ from better trees in labels alone.
     seed: of the shuffling and the search.
     """
 
     order: int = 3
-    epochs: int = 10
+    epochs: int = 8
     C: float = math.inf
     bits: int = 22
     label_cost: float = 0.5
     batch: int = 8
-    exact_starts: int = 3
+    exact_starts: int = 1
     training_restarts: int = 3
-    restarts: int = 12
-    patience: int = 5
-    temperature: float = 1.0
+    restarts: int = 8
+    patience: int = 3
+    temperature: float = 0.5
     single_root: bool = True
     pruner_epochs: int = 2
     pruner_bits: int = 20
     pruner_rate: float = 0.05
     max_heads: int = 20
     prune_margin: float = 7.0
-    max_labels: int = 3
-    label_margin: float = 2.0
+    training_labels: int = 3
+    max_labels: int = 6
+    label_margin: float = 1.0
+    arc_margin: float = 3.0
     label_share: float = 0.2
     seed: int = 0
 
@@ -110,8 +114,10 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "pruner_rate": (1e-6, 1e3),
     "max_heads": (1, 1000),
     "prune_margin": (0.0, 1e9),
+    "training_labels": (1, 8),
     "max_labels": (1, 8),
     "label_margin": (0.0, 1e9),
+    "arc_margin": (0.0, 1e9),
     "label_share": (0.0, 1.0),
     "seed": (0, 2**32 - 1),
 }

@@ -8,7 +8,7 @@ each by what is still wrong when its turn comes; so the result does not depend o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,7 +168,8 @@ def _train_parser(
         C=settings.C,
         morph_end=pruning.morph_end,
     )
-    scorer = make_scorer(schema, settings, learner.weights, pruner, places)
+    few = replace(settings, max_labels=settings.training_labels)
+    scorer = make_scorer(schema, few, learner.weights, pruner, places)
     best: tuple[float, NDArray[np.float32]] | None = None
     for epoch in range(1, settings.epochs + 1):
         done = 0
