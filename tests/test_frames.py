@@ -1,4 +1,4 @@
-"""Frames (a head and all its modifiers) against a slow twin that compares them as tuples."""
+"""Frames (a head and all its modifiers) and spans (a word and all below it) against slow twins."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tk_spacy.features import FRAME
-from tk_spacy.parts import extract_frames
+from tk_spacy.features import FRAME, SPAN
+from tk_spacy.parts import extract_frames, extract_spans
 from tk_spacy.properties import POS
 from tk_spacy.settings import Settings
 
@@ -68,6 +68,31 @@ def test_rows_are_equal_just_where_frames_are(seed: int) -> None:
     assert len(rows) == len(distinct)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_spans_are_those_of_the_trees(seed: int) -> None:
+    """Each word's row holds what a walk from every word to the root finds."""
+    rng = np.random.default_rng(seed)
+    k, n = 6, int(rng.integers(1, 12))
+    heads, labels = random_trees(rng, k, n)
+    rows, starts, members = extract_spans(heads, labels)
+    distinct = set()
+    for j in range(k):
+        for h in range(1, n + 1):
+            below = [m for m in range(1, n + 1) if h in path(heads[j], m)]
+            expected = (min(below), h, 0, 0, max(below), len(below), 0, 0, int(labels[j, h - 1]))
+            assert tuple(rows[members[starts[j] + h - 1]].tolist()) == expected
+            distinct.add(expected)
+    assert len(rows) == len(distinct)
+
+
+def path(heads: np.ndarray, word: int) -> list[int]:
+    """A word and all above it."""
+    above = [word]
+    while heads[above[-1] - 1]:
+        above.append(int(heads[above[-1] - 1]))
+    return above
+
+
 def test_no_repeated_label_is_0() -> None:
     """The column of repeated labels tells whether there are some."""
     heads = np.array([[2, 0, 2]], dtype=np.int32)
@@ -80,6 +105,7 @@ def test_no_repeated_label_is_0() -> None:
 
 def test_frames_are_features_only() -> None:
     """The kernel compares slots, and a frame has none."""
-    assert FRAME in Settings(manual_parts=(FRAME,)).manual_parts
-    with pytest.raises(ValueError, match="unknown part type 'frame'"):
-        Settings(kernel_parts=(FRAME,))
+    for name in (FRAME, SPAN):
+        assert name in Settings(manual_parts=(name,)).manual_parts
+        with pytest.raises(ValueError, match=f"unknown part type '{name}'"):
+            Settings(kernel_parts=(name,))

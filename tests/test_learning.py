@@ -13,10 +13,10 @@ from test_kernel import choices_of, random_sentence, random_tree
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
-from tk_spacy.features import FEATURE_TYPES, FRAME, add_feature_counts, type_code
+from tk_spacy.features import FEATURE_TYPES, FRAME, SPAN, add_feature_counts, type_code
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import part_type
-from tk_spacy.parts import extract_frames, extract_parts
+from tk_spacy.parts import extract_frames, extract_parts, extract_spans
 from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
@@ -88,6 +88,8 @@ def reference_input(schema, golds, lists, items, settings):
                 tree = trees.heads[j : j + 1]
                 if type_name == FRAME:
                     rows, _, _ = extract_frames(fields, tree, labels)
+                elif type_name == SPAN:
+                    rows, _, _ = extract_spans(tree, labels)
                 else:
                     rows, _, _ = extract_parts(tree, labels, part_type(type_name))
                 every = np.arange(len(rows), dtype=np.int32)

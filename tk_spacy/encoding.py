@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList
-from tk_spacy.features import FRAME
+from tk_spacy.features import FRAME, SPAN
 from tk_spacy.list_features import ListFeatures
 from tk_spacy.part_types import part_type
-from tk_spacy.parts import contested_parts, extract_frames, extract_parts, slot_rows
+from tk_spacy.parts import contested_parts, extract_frames, extract_parts, extract_spans, slot_rows
 from tk_spacy.properties import EncodedSentence, Schema
 from tk_spacy.treebank import Sentence
 
@@ -26,7 +26,7 @@ class PartLists:
     """The distinct parts of one type in a candidate list.
 
     rows: int32[p, 9], see parts.extract_parts.  slots: int32[p, w], the same in slot form;
-        empty for frames, which the kernel does not compare.
+        empty for frames and spans, which the kernel does not compare.
     Candidate j consists of the parts members[starts[j]:starts[j + 1]].
     """
 
@@ -113,10 +113,13 @@ class ListEncoder:
     def _part_lists(
         self, sentence: EncodedSentence, heads: Int32, labels: Int32, name: str
     ) -> PartLists:
-        kind = None if name == FRAME else part_type(name)
-        if kind is None:
+        kind = None
+        if name == FRAME:
             rows, starts, members = extract_frames(sentence.fields, heads, labels)
+        elif name == SPAN:
+            rows, starts, members = extract_spans(heads, labels)
         else:
+            kind = part_type(name)
             rows, starts, members = extract_parts(heads, labels, kind)
         if self._contested_only:
             rows, starts, members = contested_parts(rows, starts, members)

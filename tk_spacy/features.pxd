@@ -15,7 +15,9 @@ cdef enum:
     GRANDPARENT = 2
     GRAND_SIBLING = 3
     TRI_SIBLING = 4
-    FRAMES = 5           # behind them, see FRAME
+    # Behind them, see FRAME and SPAN.
+    FRAMES = 5
+    SPANS = 6
     MAX_BETWEEN = 24   # distinct tags between head and modifier that are looked at
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FRAME: Final[str]
+SPAN: Final[str]
 FEATURE_TYPES: Final[tuple[str, ...]]
 
 def add_scores(

@@ -24,7 +24,10 @@ FRAME = "frame"
 Source: the rules and heads of Charniak and Johnson (ACL 2005), for dependencies.
 """
 
-FEATURE_TYPES = (*PART_TYPES, FRAME)
+SPAN = "span"
+"""A word with all that is below it (parts.extract_spans): the edges of what a parse groups."""
+
+FEATURE_TYPES = (*PART_TYPES, FRAME, SPAN)
 """Part types that have templates."""
 
 
@@ -176,6 +179,29 @@ cdef void frame_features(Sink *sink, const Words *x, const int32_t *frame) noexc
         emit(sink, key2(199, twice, 0))
 
 
+cdef void span_features(Sink *sink, const Words *x, const int32_t *span) noexcept nogil:
+    """Templates over a word with all that is below it; for the columns see parts.extract_spans."""
+    cdef int first = span[G], last = span[M]
+    cdef uint64_t hp = value_at(x, span[H], POS), hc = value_at(x, span[H], CPOS)
+    cdef uint64_t fp = value_at(x, first, POS), lp = value_at(x, last, POS)
+    cdef uint64_t before = value_at(x, first - 1, POS), after = value_at(x, last + 1, POS)
+    cdef uint64_t length = binned(last - first + 1), gap = span[LABEL_H] < last - first + 1
+    sink.label = mix(<uint64_t>span[LABEL_M] + 77, 6)
+    emit(sink, key3(210, hp, length, 0))
+    emit(sink, key3(211, hp, fp, lp))
+    emit(sink, key3(212, hp, before, fp))
+    emit(sink, key3(213, hp, lp, after))
+    emit(sink, key3(214, hp, before, after))
+    emit(sink, key4(215, hc, before, fp, 2 * (first == 1) + (last == x.n)))
+    emit(sink, key3(216, hp, value_at(x, first, LEMMA), 0))
+    emit(sink, key3(217, hp, value_at(x, last, LEMMA), 0))
+    emit(sink, key3(218, hp, value_at(x, first - 1, LEMMA), 0))
+    emit(sink, key3(219, hp, value_at(x, last + 1, LEMMA), 0))
+    emit(sink, key3(220, value_at(x, span[H], LEMMA), fp, lp))
+    emit(sink, key3(221, hp, gap, 0))
+    emit(sink, mix(key4(222, hc, before, fp, lp), after))
+
+
 cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *part) noexcept nogil:
     """All features of one part into the sink."""
     cdef int g = part[G], h = part[H], t = part[T], s = part[S], m = part[M]
@@ -198,6 +224,8 @@ cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *par
         quad_features(sink, x, 170, g, h, s, m, 2 * (h > g) + (m > h))
     elif kind == FRAMES:
         frame_features(sink, x, part)
+    elif kind == SPANS:
+        span_features(sink, x, part)
     else:
         sink.label = key3(108, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_T])
         quad_features(sink, x, 180, h, t, s, m, m > h)

@@ -24,3 +24,6 @@ def exclusive_members(
 def extract_frames(
     fields: NDArray[np.int32], heads: NDArray[np.int32], labels: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
+def extract_spans(
+    heads: NDArray[np.int32], labels: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...

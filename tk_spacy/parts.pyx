@@ -227,6 +227,56 @@ def extract_frames(
     return rows_array[:n_rows].copy(), starts_array, members_array
 
 
+def extract_spans(const int32_t[:, ::1] heads, const int32_t[:, ::1] labels):
+    """The distinct spans in the candidate trees of one sentence: a word with all that is below it.
+
+    Arguments and result as those of extract_parts, with a row for each word: H the word, LABEL_M
+    the label of the arc into it, G and M the first and the last word below it or itself, LABEL_H
+    how many words there are, itself included, which is less than M - G + 1 where others come
+    between; 0 elsewhere.
+    """
+    cdef int k = <int>heads.shape[0], n = <int>heads.shape[1], n_rows = 0, j, m, h, row
+    cdef int n_slots = 16
+    while n_slots < 2 * k * n:
+        n_slots *= 2
+    table_array = np.full(n_slots, -1, dtype=np.int32)
+    rows_array = np.zeros((k * n, WIDTH), dtype=np.int32)
+    members_array = np.empty(k * n, dtype=np.int32)
+    starts_array = np.arange(k + 1, dtype=np.int32) * np.int32(n)
+    # For each word: the first and the last below it, and their number.
+    reach_array = np.zeros((n + 1, 3), dtype=np.int32)
+    cdef int32_t[::1] table = table_array
+    cdef int32_t[:, ::1] rows = rows_array
+    cdef int32_t[::1] members = members_array
+    cdef int32_t[:, ::1] reach = reach_array
+    cdef int32_t part[WIDTH]
+    for j in range(WIDTH):
+        part[j] = 0
+    with nogil:
+        for j in range(k):
+            for m in range(1, n + 1):
+                reach[m, 0] = reach[m, 1] = m
+                reach[m, 2] = 0
+            for m in range(1, n + 1):
+                h = m
+                while h > 0:
+                    reach[h, 0] = min(reach[h, 0], m)
+                    reach[h, 1] = max(reach[h, 1], m)
+                    reach[h, 2] += 1
+                    h = heads[j, h - 1]
+            for m in range(1, n + 1):
+                part[G] = reach[m, 0]
+                part[H] = m
+                part[M] = reach[m, 1]
+                part[LABEL_H] = reach[m, 2]
+                part[LABEL_M] = labels[j, m - 1]
+                row = _find(&table[0], n_slots - 1, rows, n_rows, part)
+                if row == n_rows:
+                    n_rows += 1
+                members[j * n + m - 1] = row
+    return rows_array[:n_rows].copy(), starts_array, members_array
+
+
 cdef inline int32_t cut(uint64_t value) noexcept nogil:
     """A hash as an id: 0 stays 0."""
     return <int32_t>((value ^ (value >> 32)) & 0x7FFFFFFF)
