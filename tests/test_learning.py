@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from tk_spacy.part_types import part_type
 from tk_spacy.parts import extract_frames, extract_parts, extract_spans
 from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
-from tk_spacy.settings import Settings
+from tk_spacy.settings import LEFT_OPEN, Settings, suit
 from tk_spacy.training import learn, prepare_lists, train_reranker
 from tk_spacy.treebank import Sentence
 
@@ -314,3 +315,12 @@ def test_settings_survive_json():
         Settings.from_dict({"depth": 3})
     with pytest.raises(UserError, match="give names with values"):
         Settings.from_dict([3])
+
+
+def test_settings_left_open_suit_the_lists() -> None:
+    settings = Settings(iterations=3, kernel_scale=0.5)
+    found = suit(settings, LEFT_OPEN - {"kernel_scale"}, ("sampling",))
+    assert found == replace(settings, manual_parts=("frame", "span"), list_scale=0.3)
+    for sources in (("spacy",), ("sampling", "spacy"), ("file",)):
+        assert suit(settings, LEFT_OPEN, sources) == settings
+    assert suit(settings, frozenset(), ("sampling",)) == settings

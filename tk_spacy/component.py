@@ -295,7 +295,7 @@ class TkReranker:
 
         Raises UserError for values that do not fit, or examples without trees.
         """
-        from tk_spacy.settings import Settings  # noqa: PLC0415
+        from tk_spacy.settings import LEFT_OPEN, Settings  # noqa: PLC0415
         from tk_spacy.upstream import from_examples  # noqa: PLC0415
 
         nlp = self.nlp if nlp is None else nlp
@@ -314,6 +314,7 @@ class TkReranker:
             sources=self.sources, search=self.search, k=self.k,  # type: ignore[arg-type]
             candidates=candidates, folds=folds, max_steps=max_steps, processes=processes,
             workdir=workdir, seed=seed, settings=Settings.from_dict(settings or {}),
+            left_open=LEFT_OPEN - (settings or {}).keys(),
             n_threads=self.n_threads,
             report=lambda text: logger.info("%s: %s", self.name, text),
         )  # fmt: skip

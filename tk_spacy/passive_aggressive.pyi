@@ -12,7 +12,6 @@ def add_candidate_scores(
     members: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None: ...
-
 def add_list_scores(
     features: NDArray[np.float64], weights: NDArray[np.float64], out: NDArray[np.float64]
 ) -> None: ...

@@ -33,6 +33,7 @@ from tk_spacy.proposals import Proposals, candidate_lists, seen_notes
 from tk_spacy.report import PartReport, RunTime, TrainReport
 from tk_spacy.reranker import Reranker
 from tk_spacy.resources import Meter
+from tk_spacy.settings import Settings, suit
 from tk_spacy.threads import effective_n_threads
 from tk_spacy.training import TrainingStats, learn, prepare_lists, train_reranker
 from tk_spacy.views.protocol import SPACY
@@ -55,7 +56,8 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         notes = [*plan.notes, *seen_notes(plan, lists)]
         for note in notes[len(plan.notes) :]:
             run.progress.warn(note)
-        base, kernel, stats = _train_rerankers(run, plan, lists["train"])
+        settings = suit(options.settings, options.left_open, lists["train"][0].sources)
+        base, kernel, stats = _train_rerankers(run, plan, lists["train"], settings)
         parts = {
             name: _assess(run, plan, part, lists[name], base, kernel)
             for name, part in plan.parts.items()
@@ -70,7 +72,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         with run.stage("saving"), replace_directory(options.output) as directory:
             _save_model(directory, plan, kernel, proposals)
             report = TrainReport(
-                about={**about, "settings": options.settings.to_dict()},
+                about={**about, "settings": settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
                 parts=parts,
                 run_time=_run_time(plan, proposals, stats, parts, meter),
@@ -88,11 +90,10 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
 
 
 def _train_rerankers(
-    run: Stages, plan: Plan, lists: list[CandidateList]
+    run: Stages, plan: Plan, lists: list[CandidateList], settings: Settings
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one."""
     options = plan.options
-    settings = options.settings
     train = plan.parts["train"].sentences
     schema = Schema.fit(
         train,

@@ -47,6 +47,7 @@ class TrainOptions:
     k, search: of the candidate lists.
     candidates, dev_candidates, test_candidates: k-best files with ready lists.
     settings: of the kernel reranker; the base reranker has the same without the kernel.
+    left_open: names of settings that are replaced by what suits the lists (settings.suit).
     paper_grid: beta from 0 to 3 in steps of 0.05.
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
@@ -73,6 +74,7 @@ class TrainOptions:
     dev_candidates: Path | None = None
     test_candidates: Path | None = None
     settings: Settings = field(default_factory=Settings)
+    left_open: frozenset[str] = frozenset()
     paper_grid: bool = False
     seed: int = 0
     threads: int | None = None

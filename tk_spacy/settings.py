@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from tk_spacy.errors import UserError
-from tk_spacy.features import FEATURE_TYPES
+from tk_spacy.features import FEATURE_TYPES, FRAME, SPAN
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
 
@@ -133,3 +133,23 @@ class Settings:
         if unknown:
             raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
         return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
+
+
+SUITED: Mapping[tuple[str, ...], Mapping[str, Any]] = {
+    ("sampling",): {"manual_parts": (FRAME, SPAN), "kernel_scale": 0.01, "list_scale": 0.3},
+}
+"""What does better than the general defaults, by the sources of the lists.
+
+The sampling parser has chosen by the other part types' features already, so more of them only fit
+the training lists; a parser of another kind has not.
+"""
+
+
+def suit(settings: Settings, left_open: Collection[str], sources: tuple[str, ...]) -> Settings:
+    """The settings, those left open replaced by what suits lists with these sources."""
+    changes = SUITED.get(sources, {})
+    return replace(settings, **{name: changes[name] for name in changes if name in left_open})
+
+
+LEFT_OPEN = frozenset(name for changes in SUITED.values() for name in changes)
+"""The settings that depend on the lists where they are left open."""

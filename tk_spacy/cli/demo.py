@@ -18,7 +18,7 @@ from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions
 from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
-from tk_spacy.settings import Settings
+from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.synthetic import write_treebank
 from tk_spacy.views.making import check_names
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
@@ -71,6 +71,7 @@ def demo(
             folds=3,
             k=15,
             settings=Settings(iterations=5),
+            left_open=LEFT_OPEN,
             title="the synthetic treebank",
             seed=seed,
             threads=threads,

@@ -17,12 +17,25 @@ from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import SEARCHES, TrainOptions
 from tk_spacy.report import TrainReport
 from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.settings import Settings
+from tk_spacy.settings import LEFT_OPEN, SUITED, Settings
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
 
 PARSERS, SAMPLING = "Parsers", "Sampling parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
 DEFAULT = Settings()
+
+
+def by_sources(name: str) -> str:
+    """The default of a setting that depends on where the lists come from."""
+
+    def text(value: Any) -> str:
+        return ",".join(value) if isinstance(value, tuple) else f"{value:g}"
+
+    usual = getattr(DEFAULT, name)
+    usual = "all" if usual == FEATURE_TYPES else text(usual)
+    return f"{text(SUITED['sampling',][name])} with the sampling parser alone, else {usual}"
+
+
 SAMPLING_DEFAULT = SamplingSettings()
 
 
@@ -187,13 +200,14 @@ def train_cli(
         ),
     ] = ",".join(DEFAULT.kernel_parts),
     manual_parts: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="TYPE,...",
             help=f"Part types with manual features: {', '.join(FEATURE_TYPES)}; or none.",
             rich_help_panel=RERANKER,
+            show_default=by_sources("manual_parts"),
         ),
-    ] = ",".join(DEFAULT.manual_parts),
+    ] = None,
     list_features: Annotated[
         str,
         typer.Option(
@@ -204,8 +218,13 @@ def train_cli(
         ),
     ] = ",".join(DEFAULT.list_features),
     list_scale: Annotated[
-        float, typer.Option(help="Factor on these features.", rich_help_panel=RERANKER)
-    ] = DEFAULT.list_scale,
+        float | None,
+        typer.Option(
+            help="Factor on these features.",
+            rich_help_panel=RERANKER,
+            show_default=by_sources("list_scale"),
+        ),
+    ] = None,
     iterations: Annotated[
         int, typer.Option(min=1, help="Passes over the lists.", rich_help_panel=RERANKER)
     ] = DEFAULT.iterations,
@@ -244,11 +263,13 @@ def train_cli(
         ),
     ] = ",".join(DEFAULT.skip),
     kernel_scale: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="Factor on the kernel beside the manual features.", rich_help_panel=RERANKER
+            help="Factor on the kernel beside the manual features.",
+            rich_help_panel=RERANKER,
+            show_default=by_sources("kernel_scale"),
         ),
-    ] = DEFAULT.kernel_scale,
+    ] = None,
     bits: Annotated[
         int,
         typer.Option(
@@ -324,6 +345,14 @@ def train_cli(
         return f"run the same command again to resume the work in {work}" if work.exists() else ""
 
     with shell.guard(on_interrupt=how_to_resume):
+        choices = {
+            "manual_parts": None if manual_parts is None else split(manual_parts),
+            "list_scale": list_scale,
+            "kernel_scale": kernel_scale,
+        }
+        given: dict[str, Any] = {
+            name: value for name, value in choices.items() if value is not None
+        }
         options = TrainOptions(
             train=train,
             dev=dev,
@@ -344,21 +373,20 @@ def train_cli(
             candidates=candidates,
             dev_candidates=dev_candidates,
             test_candidates=test_candidates,
+            left_open=LEFT_OPEN - given.keys(),
             settings=Settings(
                 kernel_parts=split(kernel_parts),
-                manual_parts=split(manual_parts),
                 list_features=split(list_features),
-                list_scale=list_scale,
                 iterations=iterations,
                 C=aggressiveness,
                 loss=loss,  # type: ignore[arg-type]
                 competitor=competitor,  # type: ignore[arg-type]
                 skip=split(skip),
-                kernel_scale=kernel_scale,
                 bits=bits,
                 use_lemma=lemma,
                 shuffle_seed=shuffle_seed,
                 add_gold=add_gold,
+                **given,
             ),
             paper_grid=paper_grid,
             seed=seed,

@@ -18,7 +18,7 @@ from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.kbest_io import read_kbest
 from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker
-from tk_spacy.settings import Settings
+from tk_spacy.settings import Settings, suit
 from tk_spacy.training import train_reranker
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.gold import gold_sentences
@@ -56,12 +56,14 @@ def train_from_examples(
     workdir: str | Path | None = None,
     seed: int = 0,
     settings: Settings,
+    left_open: frozenset[str] = frozenset(),
     n_threads: int | None = None,
     report: Report = lambda _: None,
 ) -> Reranker:
     """Train a reranker from gold trees and the candidates of parsers that did not see them.
 
     nlp, sources: the pipeline and its parsers, whose configuration the folds' parsers take.
+    left_open: settings that are replaced by what suits the sources (settings.suit).
     candidates: a k-best file with lists for all sentences, instead of jackknifing.
     The rest: see `TkReranker.initialize`.  report: called with lines about the progress.
     """
@@ -83,6 +85,7 @@ def train_from_examples(
             views, sentences, k=k, folds=folds, processes=processes, workdir=workdir,
             inventory=inventory, n_threads=n_threads, report=report,
         )  # fmt: skip
+    settings = suit(settings, left_open, lists[0].sources)
     schema = Schema.fit(sentences, labels=inventory.names, use_lemma=settings.use_lemma)
     reranker, stats = train_reranker(
         sentences, lists, settings, schema=schema, seed=seed, n_threads=n_threads
