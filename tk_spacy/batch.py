@@ -16,7 +16,7 @@ from tk_spacy.file_reranking import FileReranker
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report
 from tk_spacy.models import open_model, read_parser
 from tk_spacy.places import check_regular
-from tk_spacy.processes import begin_child, spawning
+from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
 
@@ -178,6 +178,7 @@ def _start_worker(opener: Opener, n_threads: int) -> None:
     _worker["worker"] = opener(n_threads)
 
 
+@ending
 def _work_in_process(job: Job) -> FileResult:
     return _worker["worker"].try_file(job)
 

@@ -7,8 +7,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def begin_child() -> None:
@@ -23,6 +28,22 @@ def begin_child() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), name="parent watch", daemon=True).start()
+
+
+def ending(work: Callable[P, R]) -> Callable[P, R]:
+    """For the jobs of a process pool: a child that is told to leave amid one leaves.
+
+    A pool takes SystemExit for the job's result, and hands the child its next job.
+    """
+
+    @wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return work(*args, **kwargs)
+        except SystemExit:
+            os._exit(1)
+
+    return run
 
 
 @contextmanager

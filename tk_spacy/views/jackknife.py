@@ -26,7 +26,7 @@ from typing import Any, Literal
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import read_kbest, write_kbest
-from tk_spacy.processes import begin_child, spawning
+from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.views.merging import MergedSource
 from tk_spacy.views.protocol import View
@@ -334,6 +334,7 @@ def _start_worker(queue: Any) -> None:
     _worker["queue"] = queue
 
 
+@ending
 def _run_fold_in_worker(job: _Job) -> None:
     _run_fold(replace(job, n_threads=1), _worker["queue"].put)
 
