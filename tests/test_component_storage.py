@@ -23,7 +23,7 @@ from spacy.tokens import DocBin
 from spacy.util import load_model_from_config
 
 from tk_spacy.component import TkReranker
-from tk_spacy.reranker import ModelError
+from tk_spacy.model_files import ModelError
 from tk_spacy.treebank import write_conllu
 from tk_spacy.upstream.corpus import doc_from_sentence
 

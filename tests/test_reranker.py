@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from test_learning import ALL, random_lists
 
+from tk_spacy.model_files import META, ModelError
 from tk_spacy.properties import Schema
-from tk_spacy.reranker import META, ModelError, Reranker
+from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings
 from tk_spacy.training import train_reranker
 

@@ -10,7 +10,8 @@ import srsly
 from test_cli import invoke
 from trainings import list_files, lists_training
 
-from tk_spacy.reranker import ModelError, Reranker
+from tk_spacy.model_files import ModelError
+from tk_spacy.reranker import Reranker
 
 
 @pytest.fixture

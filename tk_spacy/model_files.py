@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tk_spacy.errors import UserError
 
 META = "meta.json"
+RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
 
 
 class ModelError(UserError):
@@ -32,18 +33,30 @@ def damaged(where: str, error: Exception) -> ModelError:
     )
 
 
-def check_meta(content: bytes, kind: str, version: int, *, where: str) -> dict[str, Any]:
-    """The values of meta.json.  Raises ModelError where they are of something else."""
+def check_meta(
+    content: bytes, kind: str, version: int, *, where: str, oldest: int | None = None
+) -> dict[str, Any]:
+    """The values of meta.json.  Raises ModelError where they are of something else.
+
+    version: of the format, as it is written now.  oldest: that can be read, None for `version`.
+    """
     meta: dict[str, Any] = json.loads(content)
     if meta.get("format") != kind:
         raise ModelError(f"{where}: {META} is not that of a {kind}")
-    if meta["format_version"] != version:
+    oldest = version if oldest is None else oldest
+    if meta["format_version"] not in range(oldest, version + 1):
+        readable = f"{version}" if oldest == version else f"{oldest} to {version}"
         raise ModelError(
-            f"{where}: format version {meta['format_version']}, this tk-spacy reads {version}; "
+            f"{where}: format version {meta['format_version']}, this tk-spacy reads {readable}; "
             f"train the model again or install the version that wrote it "
             f"({meta.get('library_version')})"
         )
     return meta
+
+
+def meta_bytes(meta: Mapping[str, Any]) -> bytes:
+    """The content of meta.json."""
+    return (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
@@ -84,15 +97,20 @@ def from_npz(data: bytes) -> dict[str, NDArray[Any]]:
         return dict(arrays)
 
 
-def sparse(name: str, weights: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-    """Weights that are not 0, and where they stand."""
+def sparse(name: str, weights: NDArray[np.floating]) -> dict[str, NDArray[Any]]:
+    """Weights that are not 0, as float32, and where they stand.
+
+    name: of the arrays' names, empty for none.
+    """
     ids = np.flatnonzero(weights)
-    return {f"{name}_ids": ids.astype(np.uint32), f"{name}_values": weights[ids]}
+    names = _sparse_names(name)
+    return dict(zip(names, (ids.astype(np.uint32), weights[ids].astype(np.float32)), strict=True))
 
 
 def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
     """The inverse of `sparse`: float32[size].  Raises ValueError."""
-    ids, values = arrays[f"{name}_ids"], arrays[f"{name}_values"]
+    ids, values = (arrays[n] for n in _sparse_names(name))
+    name = name or "weights"
     if ids.dtype != np.uint32 or values.dtype != np.float32 or ids.ndim != 1:
         raise ValueError(f"{name} are {ids.dtype} and {values.dtype}, not uint32 and float32")
     if ids.shape != values.shape or not np.isfinite(values).all():
@@ -102,3 +120,7 @@ def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[n
     weights = np.zeros(size, dtype=np.float32)
     weights[ids] = values
     return weights
+
+
+def _sparse_names(name: str) -> tuple[str, str]:
+    return (f"{name}_ids", f"{name}_values") if name else ("ids", "values")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
+from tk_spacy.model_files import META, PARSER_FORMAT, RERANKER_FORMAT
 from tk_spacy.report import REPORT_FORMAT, TrainReport
-from tk_spacy.reranker import META, Reranker
+from tk_spacy.reranker import Reranker
 from tk_spacy.views.merging import MergedSource
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 PIPELINE_CONFIG = "config.cfg"
-RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,6 @@ system).
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,10 +20,24 @@ import tk_spacy
 from tk_spacy.candidates import CandidateList
 from tk_spacy.combination import Combination
 from tk_spacy.encoding import EncodedList, ListEncoder
-from tk_spacy.errors import UserError
 from tk_spacy.features import add_scores
 from tk_spacy.files import replace_directory
 from tk_spacy.list_features import ListFeatures
+from tk_spacy.model_files import (
+    META,
+    RERANKER_FORMAT,
+    ModelError,
+    check_meta,
+    damaged,
+    dense,
+    from_npz,
+    meta_bytes,
+    read_files,
+    sparse,
+    to_npz,
+    unpack,
+    write_files,
+)
 from tk_spacy.passive_aggressive import add_candidate_scores, add_list_scores
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
@@ -36,14 +48,10 @@ from tk_spacy.treebank import Sentence
 Float64 = NDArray[np.float64]
 
 FORMAT_VERSION = 2
-READABLE_VERSIONS = (1, 2)
+OLDEST_VERSION = 1
 """Version 1 had no features of the list."""
 
-META, SCHEMA, SUPPORT, WEIGHTS = "meta.json", "schema.msgpack", "support.npz", "weights.npz"
-
-
-class ModelError(UserError):
-    """A model that cannot be read."""
+SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -175,7 +183,7 @@ class Reranker:
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
         meta = {
-            "format": "tk-spacy reranker",
+            "format": RERANKER_FORMAT,
             "format_version": FORMAT_VERSION,
             "library_version": tk_spacy.__version__,
             "settings": self.settings.to_dict(),
@@ -185,15 +193,12 @@ class Reranker:
             **self.about,
         }
         files = {
-            META: (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode(),
+            META: meta_bytes(meta),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
-            SUPPORT: _to_npz(self.support.to_arrays()),
+            SUPPORT: to_npz(self.support.to_arrays()),
         }
         if self.weights is not None:
-            ids = np.flatnonzero(self.weights)
-            files[WEIGHTS] = _to_npz(
-                {"ids": ids.astype(np.uint32), "values": self.weights[ids].astype(np.float32)}
-            )
+            files[WEIGHTS] = to_npz(sparse("", self.weights))
         return files
 
     def _list_features_to_dict(self) -> dict[str, Any] | None:
@@ -206,15 +211,9 @@ class Reranker:
     def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Reranker:
         """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
         try:
-            meta = json.loads(files[META])
-            if meta.get("format") != "tk-spacy reranker":
-                raise ModelError(f"{where}: {META} is not that of a tk-spacy reranker")
-            if meta["format_version"] not in READABLE_VERSIONS:
-                raise ModelError(
-                    f"{where}: format version {meta['format_version']}, this tk-spacy reads up to "
-                    f"{FORMAT_VERSION}; train the model again or install the version that wrote it "
-                    f"({meta.get('library_version')})"
-                )
+            meta = check_meta(
+                files[META], RERANKER_FORMAT, FORMAT_VERSION, where=where, oldest=OLDEST_VERSION
+            )
             if meta["format_version"] == 1:
                 meta["settings"]["list_features"] = []
             settings = Settings.from_dict(meta["settings"])
@@ -222,7 +221,7 @@ class Reranker:
             list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
             weights = None
             if settings.manual_parts:
-                weights = _read_weights(_from_npz(files[WEIGHTS]), 1 << settings.bits)
+                weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
             known = {
                 "format", "format_version", "library_version", "settings", "combination",
                 "support_parts", "list_features",
@@ -232,7 +231,7 @@ class Reranker:
                 schema=schema,
                 settings=settings,
                 support=Support.from_arrays(
-                    _from_npz(files[SUPPORT]),
+                    from_npz(files[SUPPORT]),
                     settings.kernel_parts,
                     n_properties=len(schema.properties),
                 ),
@@ -246,27 +245,17 @@ class Reranker:
             raise
         except Exception as error:
             # Whatever a damaged file does to the readers of JSON, msgpack and npz.
-            raise ModelError(
-                f"{where}: damaged or incomplete ({type(error).__name__}: {error}); train it again"
-            ) from error
+            raise damaged(where, error) from error
 
     def to_disk(self, path: str | Path) -> None:
         """Write the model as a directory; an older one there is replaced in one step."""
         with replace_directory(Path(path)) as directory:
-            for name, content in self.to_files().items():
-                (directory / name).write_bytes(content)
+            write_files(directory, self.to_files())
 
     @classmethod
     def from_disk(cls, path: str | Path) -> Reranker:
         """Read a model directory.  Raises ModelError where it is none."""
-        path = Path(path)
-        if not (path / META).is_file():
-            raise ModelError(f"{path}: no tk-spacy reranker here ({META} is missing)")
-        names = (META, SCHEMA, SUPPORT, WEIGHTS)
-        try:
-            files = {n: (path / n).read_bytes() for n in names if (path / n).is_file()}
-        except OSError as error:
-            raise ModelError(f"{error.filename}: cannot read it: {error.strerror}") from error
+        files = read_files(Path(path), (META, SCHEMA, SUPPORT, WEIGHTS), what=RERANKER_FORMAT)
         return cls.from_files(files, where=str(path))
 
     def to_bytes(self) -> bytes:
@@ -277,31 +266,10 @@ class Reranker:
     @classmethod
     def from_bytes(cls, data: bytes) -> Reranker:
         """The inverse of `to_bytes`.  Raises ModelError where it is none."""
-        try:
-            files = srsly.msgpack_loads(data)
-        except Exception as error:
-            raise ModelError(f"these bytes are no tk-spacy reranker: {error}") from error
-        return cls.from_files(files)
+        return cls.from_files(unpack(data, what=RERANKER_FORMAT))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)
-
-
-def _read_weights(arrays: Mapping[str, NDArray[Any]], size: int) -> Float64:
-    ids, values = arrays["ids"], arrays["values"]
-    if ids.dtype != np.uint32 or values.dtype != np.float32 or ids.ndim != 1:
-        raise ValueError(f"weights are {ids.dtype} and {values.dtype}, not uint32 and float32")
-    if ids.shape != values.shape or not np.isfinite(values).all():
-        raise ValueError("weights are not one finite number for each id")
-    weights = np.zeros(size)
-    weights[ids] = values
-    return weights
-
-
-def _to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
 
 
 def _read_list_features(
@@ -318,8 +286,3 @@ def _read_list_features(
     if not np.isfinite(weights).all():
         raise ValueError("a weight of the list's features is no finite number")
     return features, weights
-
-
-def _from_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)

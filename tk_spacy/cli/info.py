@@ -10,9 +10,9 @@ import typer
 
 import tk_spacy
 from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.model_files import ModelError
 from tk_spacy.models import Model, is_parser, open_model, read_parser
 from tk_spacy.report import Column, Table, show, table_2
-from tk_spacy.reranker import ModelError
 
 
 def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
@@ -148,8 +148,9 @@ def _parsers(about: dict[str, Any]) -> list[tuple[str, str]]:
     """One row for each view; models of an earlier version have one upstream parser instead."""
     upstream = about["upstream"]
     folds = f", {upstream['folds']} folds" if upstream.get("folds") else ""
+    trained = upstream["trained"]
     if "views" not in about:
-        if not upstream["trained"]:
+        if not trained:
             return [("spaCy parser", upstream["pipeline"] or "none: ready lists")]
         twin = ", with right-to-left twin" if about.get("backward") else ""
         steps = f", {upstream['max_steps']} steps" if upstream["max_steps"] else ""

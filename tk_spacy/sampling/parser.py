@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +16,13 @@ from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.files import replace_directory
 from tk_spacy.model_files import (
     META,
+    PARSER_FORMAT,
     ModelError,
     check_meta,
     damaged,
     dense,
     from_npz,
+    meta_bytes,
     read_files,
     sparse,
     to_npz,
@@ -41,7 +42,7 @@ from tk_spacy.treebank import Sentence
 BATCH = 256
 """Sentences that are decoded in one parallel pass."""
 
-FORMAT, FORMAT_VERSION = "tk-spacy sampling parser", 1
+FORMAT_VERSION = 1
 SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
 MOST_WEIGHT = 1e9
 """Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
@@ -216,14 +217,14 @@ class SamplingParser:
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
         meta = {
-            "format": FORMAT,
+            "format": PARSER_FORMAT,
             "format_version": FORMAT_VERSION,
             "library_version": tk_spacy.__version__,
             "settings": self.settings.to_dict(),
             **self.about,
         }
         return {
-            META: (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode(),
+            META: meta_bytes(meta),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
             WEIGHTS: to_npz(
                 {
@@ -238,7 +239,7 @@ class SamplingParser:
     def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> SamplingParser:
         """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
         try:
-            meta = check_meta(files[META], FORMAT, FORMAT_VERSION, where=where)
+            meta = check_meta(files[META], PARSER_FORMAT, FORMAT_VERSION, where=where)
             settings = SamplingSettings.from_dict(meta["settings"])
             schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
             arrays = from_npz(files[WEIGHTS])
@@ -276,7 +277,7 @@ class SamplingParser:
     @classmethod
     def from_disk(cls, path: str | Path) -> SamplingParser:
         """Read a model directory.  Raises ModelError where it is none."""
-        files = read_files(Path(path), (META, SCHEMA, WEIGHTS), what="tk-spacy sampling parser")
+        files = read_files(Path(path), (META, SCHEMA, WEIGHTS), what=PARSER_FORMAT)
         return cls.from_files(files, where=str(path))
 
     def to_bytes(self) -> bytes:
@@ -287,7 +288,7 @@ class SamplingParser:
     @classmethod
     def from_bytes(cls, data: bytes) -> SamplingParser:
         """The inverse of `to_bytes`.  Raises ModelError where it is none."""
-        return cls.from_files(unpack(data, what="tk-spacy sampling parser"))
+        return cls.from_files(unpack(data, what=PARSER_FORMAT))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(),)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.candidates import LabelInventory
+from tk_spacy.model_files import write_files
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.source import SamplingSource
@@ -66,8 +67,7 @@ class SamplingView:
             n_threads=n_threads,
             progress=Counter(report),
         )
-        for name, content in parser.to_files().items():
-            (directory / name).write_bytes(content)
+        write_files(directory, parser.to_files())
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
