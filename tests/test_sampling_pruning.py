@@ -15,7 +15,7 @@ from sampling_parsers import (
 )
 
 from tk_spacy.properties import FIRST_MORPH
-from tk_spacy.sampling.decoder import decode, first_order_trees, kept_heads
+from tk_spacy.sampling.decoder import decode, kept_heads
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.updates import Learner
 from tk_spacy.sampling.words import encode
@@ -67,19 +67,6 @@ def kept_of(parser, sentences):
     return out
 
 
-def best_trees(parser, sentences):
-    corpus = encode(parser.schema, sentences)
-    flat = first_order_trees(
-        parser._scorer,
-        corpus.fields,
-        corpus.starts,
-        corpus.lengths,
-        np.arange(len(sentences)),
-        n_threads=1,
-    )
-    return [flat[corpus.rows(i)][1:-1].tolist() for i in range(len(sentences))]
-
-
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize(("max_heads", "margin"), [(1, 1e9), (3, 1e9), (50, 0.7), (2, 0.2), (1, 0)])
 def test_pruner_keeps_the_best_heads_and_a_tree(max_heads, margin, single_root):
@@ -88,10 +75,9 @@ def test_pruner_keeps_the_best_heads_and_a_tree(max_heads, margin, single_root):
     parser = random_parser(
         rng, sentences, max_heads=max_heads, prune_margin=margin, single_root=single_root
     )
-    found = zip(sentences, kept_of(parser, sentences), best_trees(parser, sentences), strict=True)
-    for sentence, kept, tree in found:
+    for sentence, kept in zip(sentences, kept_of(parser, sentences), strict=True):
         scores = arc_scores(parser, encode(parser.schema, [sentence]).fields)
-        assert tuple(tree) == best_tree(scores, single_root=single_root)
+        tree = best_tree(scores, single_root=single_root)
         for m, heads in enumerate(kept, start=1):
             order = np.argsort(-scores[:, m])[:max_heads].tolist()
             best = scores[order[0], m]
@@ -129,13 +115,11 @@ def decoded(parser, corpus, **options):
         corpus.starts,
         corpus.lengths,
         np.arange(len(corpus)),
-        restarts=3,
-        patience=3,
         temperature=s.temperature,
         label_share=0.0,
         seeds=corpus.seeds,
         n_threads=1,
-        **options,
+        **{"restarts": 3, "patience": 3, **options},
     )
     return found[0][:, 0], found[1][:, 0], found[2][:, 0]
 
@@ -145,9 +129,8 @@ def test_training_never_prunes_gold_arcs(with_kept):
     # The narrowest lattice, and a loss that pays for gold arcs: they must all be there.
     rng = np.random.default_rng(2)
     sentences = [random_sentence(rng, n) for n in (1, 4, 11, 25)]
-    parser = random_parser(
-        rng, sentences, max_heads=1, prune_margin=0.0, max_labels=1, label_margin=0.0
-    )
+    margins = {"prune_margin": 0.0, "label_margin": 0.0, "arc_margin": 0.0}
+    parser = random_parser(rng, sentences, max_heads=1, max_labels=1, **margins)
     corpus = encode(parser.schema, sentences, with_trees=True)
     kept = kept_heads(parser._scorer, corpus.fields, corpus.starts, corpus.lengths, n_threads=1)
     heads, labels, _ = decoded(

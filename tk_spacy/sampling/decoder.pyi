@@ -25,17 +25,6 @@ class Scorer:
     @property
     def morph_end(self) -> int: ...
 
-def first_order_trees(
-    scorer: Scorer,
-    fields: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    sentences: Sequence[int] | NDArray[np.integer],
-    gold_heads: NDArray[np.int32] | None = None,
-    cost: float = 0.0,
-    *,
-    n_threads: int | None = None,
-) -> NDArray[np.int32]: ...
 def kept_heads(
     scorer: Scorer,
     fields: NDArray[np.int32],

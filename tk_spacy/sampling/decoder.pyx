@@ -32,8 +32,8 @@ cdef class Scorer:
     places: uint8[n_cells], for each label id whether it may stand under the root (1), elsewhere
         (2), or both (3).
     order: of the largest parts, 1 to 3.  max_heads, prune_margin: what the pruner keeps.
-    max_labels, label_margin: which labels of an arc are kept.  arc_margin: which arcs of a word.  morph_end: columns of the field
-        array up to the last FEATS attribute.
+    max_labels, label_margin: which labels of an arc are kept.  arc_margin: which arcs of a word.
+    morph_end: columns of the field array up to the last FEATS attribute.
     """
 
     def __init__(
@@ -93,64 +93,6 @@ cdef inline Words words_at(
     return x
 
 
-def first_order_trees(
-    Scorer scorer, fields, starts, lengths, sentences, gold_heads=None, double cost=0.0, *,
-    n_threads=None,
-):
-    """The pruner's best tree of each sentence, for its training.
-
-    fields: int32[rows, F], flat.  starts, lengths: int32[S], the rows of each sentence.
-    sentences: int32[B], which ones.  gold_heads: int32[rows], flat; then `cost` is added to every
-    arc that is not gold.  Returns int32[rows of these sentences], flat.
-    """
-    cdef const int32_t[:, ::1] words = fields
-    cdef const int32_t[::1] first = starts
-    cdef const int32_t[::1] rows = lengths
-    cdef const int32_t[::1] chosen = np.ascontiguousarray(sentences, dtype=np.int32)
-    sizes = np.asarray(lengths)[np.asarray(sentences)]
-    cdef const int32_t[::1] out_at = (np.cumsum(sizes) - sizes).astype(np.int32)
-    out = np.zeros(int(sizes.sum()), dtype=np.int32)
-    cdef int32_t[::1] heads = out
-    cdef const int32_t[::1] gold = (
-        np.zeros(1, dtype=np.int32) if gold_heads is None else gold_heads
-    )
-    cdef bint with_gold = gold_heads is not None
-    cdef int threads = effective_n_threads(n_threads), i
-    status_array = np.zeros(len(sizes), dtype=np.int32)
-    cdef int32_t[::1] status = status_array
-    cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
-    if spaces == NULL:
-        raise MemoryError("no memory for decoding")
-    for i in prange(
-        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
-    ):
-        status[i] = first_order_tree(
-            &spaces[threadid()], &scorer.model,
-            words_at(words, first[chosen[i]], rows[chosen[i]], scorer.model.morph_end),
-            &gold[first[chosen[i]]] if with_gold else NULL, cost, &heads[out_at[i]],
-        )
-    free_spaces(spaces, threads)
-    check(status_array)
-    return out
-
-
-cdef int first_order_tree(
-    Workspace *space, const Model *model, Words x, const int32_t *gold, double cost,
-    int32_t *heads,
-) noexcept nogil:
-    cdef Lattice *g = &space.lattice
-    cdef int h, m, n = x.n
-    if begin(g, &x, model) < 0:
-        return -1
-    score_heads(g, model)
-    if gold != NULL:
-        for h in range(n + 1):
-            for m in range(1, n + 1):
-                if h != gold[m]:
-                    g.first_order[h * (n + 1) + m] += cost
-    return max_tree(g.first_order, n, model.single_root, heads, &space.search.spanning)
-
-
 cdef int prune(Workspace *space, const Model *model, const Words *x) noexcept nogil:
     """The heads to keep for each word, those of the pruner's best tree among them."""
     cdef int state
@@ -170,8 +112,9 @@ cdef int prune(Workspace *space, const Model *model, const Words *x) noexcept no
 def kept_heads(Scorer scorer, fields, starts, lengths, *, n_threads=None):
     """The heads that the pruner keeps for each word.
 
-    Arguments as those of `first_order_trees`.  Returns (kept, kept_first): the heads of the word in
-    flat row r are kept[kept_first[r]:kept_first[r + 1]] (int32; int64[rows + 1]), best first.
+    fields: int32[rows, F], flat.  starts, lengths: int32[S], the rows of each sentence.
+    Returns (kept, kept_first): the heads of the word in flat row r are
+    kept[kept_first[r]:kept_first[r + 1]] (int32; int64[rows + 1]), best first.
     """
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] first = starts
@@ -220,7 +163,7 @@ def decode(
 ):
     """The best trees of sentences.
 
-    fields, starts, lengths, sentences: as those of `first_order_trees`.
+    fields, starts, lengths: as those of `kept_heads`.  sentences: int32[B], which ones.
     k: trees a sentence.  exact, restarts, patience, temperature: of the search, whose starts are
     `restarts` at most (climbing.search).
     label_share: the share of a list that may differ from its better trees in labels alone.
