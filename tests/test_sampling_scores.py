@@ -18,6 +18,7 @@ from sampling_parsers import (
 )
 
 from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.errors import UserError
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts
 
@@ -182,12 +183,30 @@ def test_lists_of_no_trees_are_refused(k):
 def test_lists_of_several_roots():
     rng = np.random.default_rng(9)
     sentences = [random_sentence(rng, n) for n in (1, 3, 6, 9)]
-    parser = random_parser(rng, sentences, single_root=False, restarts=100, patience=100)
+    # Starts from far away, so that the best tree of several roots is found too.
+    starts = {"restarts": 100, "patience": 100, "exact_starts": 3, "temperature": 1.0}
+    parser = random_parser(rng, sentences, single_root=False, arc_margin=1e9, **starts)
     found = list(parser._lists(sentences, 8, 1))
     several = [(heads == 0).sum(axis=1).max() for heads, _, _ in found]
     assert max(several) > 1
+    with pytest.raises(UserError, match="trained for several; train it with single_root"):
+        parser.kbest(sentences, k=8, inventory=LabelInventory())  # before anything is parsed
     alone = with_settings(parser, single_root=True)
     lists = list(alone.kbest(sentences, k=8, inventory=LabelInventory(), n_threads=1))
     assert all(((trees.heads == 0).sum(axis=1) == 1).all() for trees in lists)
     for (_, _, scores), trees in zip(found, lists, strict=True):
         assert scores[0] >= trees.scores[0, 0]
+
+
+def test_lists_add_only_labels_that_occur_to_the_inventory():
+    parser, sentences = trained(), treebank()[1][:3]
+    inventory = LabelInventory(["other", parser.labels[-1]])
+    lists = list(parser.kbest(sentences, k=2, inventory=inventory, n_threads=1))
+    found = {name for trees in lists for j in range(len(trees)) for name in trees.deprels(j)}
+    assert set(inventory.names) == {"other", parser.labels[-1]} | found
+    assert len(found) < len(parser.labels)
+    best = list(parser.parse(sentences, n_threads=1))
+    alone = list(parser.kbest(sentences, k=1, inventory=LabelInventory(), n_threads=1))
+    for trees, (heads, deprels) in zip(alone, best, strict=True):
+        assert trees.heads[0].tolist() == heads.tolist()
+        assert trees.deprels(0) == deprels

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import tk_spacy
 from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
 from tk_spacy.model_files import (
     META,
@@ -98,11 +99,32 @@ class SamplingParser:
         inventory: LabelInventory,
         n_threads: int | None = None,
     ) -> Iterator[CandidateList]:
-        """The list of each sentence: at most k distinct trees, best first."""
+        """The list of each sentence: at most k distinct trees, best first.
+
+        inventory: where their labels get ids.
+        Raises UserError where the parser's trees may have several roots, which no list can hold.
+        """
         if k < 1:
             raise ValueError(f"k is {k}, expected at least 1")
-        table = inventory.encode(self._names())
+        if not self.settings.single_root:
+            raise UserError(
+                "a k-best list holds trees with one root, and this parser was trained for several; "
+                "train it with single_root, or ask for its best trees only"
+            )
+        return self._kbest(sentences, k, inventory, n_threads)
+
+    def _kbest(
+        self,
+        sentences: Sequence[Sentence],
+        k: int,
+        inventory: LabelInventory,
+        n_threads: int | None,
+    ) -> Iterator[CandidateList]:
+        names = self._names()
+        table = np.full(len(names), -1, dtype=np.int32)
         for heads, labels, scores in self._lists(sentences, k, n_threads):
+            for i in np.unique(labels[table[labels] < 0]).tolist():
+                table[i] = inventory.add(names[i])
             yield CandidateList.from_arrays(
                 heads, table[labels], scores[:, None], inventory=inventory, sources=("sampling",)
             )
