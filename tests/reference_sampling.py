@@ -171,12 +171,13 @@ class PlainLearner:
         self.C = C
         self.weights = np.zeros(size + n_cells)
         self.history = []
-        options = {"max_heads": 1, "prune_margin": 0.0, "max_labels": 1, "label_margin": 0.0}
+        pruning = {"max_heads": 1, "prune_margin": 0.0, "max_labels": 1}
+        margins = {"label_margin": 0.0, "arc_margin": 0.0}
         places = np.full(n_cells, 3, dtype=np.uint8)
         self.probes = [
             Scorer(
                 row, np.zeros(2, dtype=np.float32), places,
-                order=order, single_root=True, morph_end=morph_end, **options,
+                order=order, single_root=True, morph_end=morph_end, **pruning, **margins,
             )
             for row in np.eye(size + n_cells, dtype=np.float32)
         ]  # fmt: skip

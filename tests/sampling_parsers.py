@@ -20,6 +20,7 @@ NOTHING_PRUNED = {
     "prune_margin": 1e9,
     "label_margin": 1e9,
     "max_labels": 2,
+    "arc_margin": 1e9,
 }
 QUICK = {"epochs": 2, "pruner_epochs": 1, "bits": 16, "pruner_bits": 14, "restarts": 5}
 LABELS = ("root", "x", "y")

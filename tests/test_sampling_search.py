@@ -56,6 +56,8 @@ def searched(rng, order, single_root, lengths, **settings):
         "single_root": single_root,
         "restarts": 400,
         "patience": 400,
+        "exact_starts": 3,
+        "temperature": 1.0,
         "label_share": 1.0,
         **NOTHING_PRUNED,
     }

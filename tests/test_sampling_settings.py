@@ -38,6 +38,7 @@ from tk_spacy.sampling.settings import LIMITS, SamplingSettings
         ({"max_heads": 0}, "max heads is 0"),
         ({"max_labels": 9}, "max labels is 9"),
         ({"prune_margin": -1}, "prune margin is -1"),
+        ({"arc_margin": -0.5}, "arc margin is -0.5"),
         ({"label_share": 1.1}, "label share is 1.1"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**32}, "seed is 4294967296"),
