@@ -12,7 +12,7 @@ from tk_spacy.treebank import load_treebank
 
 @pytest.mark.slow
 def test_cli_demo_runs_the_whole_path(tmp_path: Path) -> None:
-    arguments = ("--sentences", 100, "--max-steps", 20, "--threads", 1, "--processes", 1)
+    arguments = ("--sentences", 100, "--epochs", 2, "--threads", 1, "--processes", 1)
     result = invoke("demo", tmp_path / "demo", *arguments)
     assert result.exit_code == 0, result.output
     assert "THE DATA ARE SYNTHETIC" in result.stdout
