@@ -12,7 +12,8 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
-from tk_spacy.cli.train import SAMPLING_DEFAULT, chosen_views, sampling_changes, show_training
+from tk_spacy.cli.train import SAMPLING_DEFAULT
+from tk_spacy.cli.training import chosen_views, sampling_changes, show_training
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions

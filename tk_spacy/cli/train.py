@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,32 +9,18 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
+from tk_spacy.cli.training import by_sources, chosen_views, sampling_changes, show_training
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import SEARCHES, TrainOptions
-from tk_spacy.report import TrainReport
 from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.settings import LEFT_OPEN, SUITED, Settings
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
+from tk_spacy.settings import LEFT_OPEN, Settings
 
 PARSERS, SAMPLING = "Parsers", "Sampling parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
 DEFAULT = Settings()
-
-
-def by_sources(name: str) -> str:
-    """The default of a setting that depends on where the lists come from."""
-
-    def text(value: Any) -> str:
-        return ",".join(value) if isinstance(value, tuple) else f"{value:g}"
-
-    usual = getattr(DEFAULT, name)
-    usual = "all" if usual == FEATURE_TYPES else text(usual)
-    return f"{text(SUITED['sampling',][name])} with the sampling parser alone, else {usual}"
-
-
 SAMPLING_DEFAULT = SamplingSettings()
 
 
@@ -395,31 +380,3 @@ def train_cli(
         with progress_of(shell) as progress:
             report = train_pipeline(options, progress=progress)
         show_training(shell, report, output)
-
-
-def chosen_views(views: str | None, *, upstream: str | None = None) -> tuple[str, ...]:
-    """The views that a user named, or those that are meant without a name."""
-    if views is not None:
-        return split(views)
-    return (SPACY,) if upstream is not None else DEFAULT_VIEWS
-
-
-def sampling_changes(**given: int | None) -> dict[str, int]:
-    """The settings of the sampling parser that a user gave."""
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def show_training(
-    shell: Shell,
-    report: TrainReport,
-    output: Path | None,
-    *,
-    extra: Mapping[str, Any] | None = None,
-) -> None:
-    """The result of a training, for `train` and `demo`; output is None where it is not kept."""
-    document = {"model": output and str(output), **(extra or {}), **report.to_dict()}
-    shell.result(report.tables(), document)
-    betas = ", ".join(f"{beta:g} * {name}" for name, beta in report.betas.items())
-    shell.say(f"\nFinal score = reranker + {betas or 'nothing'} (each score scaled to its spread).")
-    if output is not None:
-        shell.say(f"Model: {output}")
