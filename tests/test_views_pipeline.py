@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import spacy
 from test_cli import invoke
-from test_pipeline import Recorder
 from trainings import (
     QUICK_SAMPLING,
+    Recorder,
     folder,
     list_files,
     same_trees,
@@ -21,7 +21,7 @@ from trainings import (
 
 from tk_spacy.batch import parse_files, rerank_files
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.cli.train import chosen_views
+from tk_spacy.cli.training import chosen_views
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
 from tk_spacy.kbest_io import read_kbest

@@ -19,12 +19,35 @@ from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest_io import write_kbest
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions
+from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import Settings
 from tk_spacy.synthetic import write_treebank
 from tk_spacy.treebank import Sentence, check_tree, load_treebank
 
 SETTINGS = Settings(iterations=3, bits=12, manual_parts=("arc",))
+
+
+class Recorder(Progress):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+
+    def begin(self, stage: str) -> None:
+        self.begun.append(stage)
+
+    def end(self, stage: str) -> None:
+        self.ended.append(stage)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
 
 @functools.cache
