@@ -19,6 +19,7 @@ from tk_spacy.views.jackknife import FoldProgress, fold_seconds, jackknife
 from tk_spacy.views.making import check_names, make_views
 from tk_spacy.views.merging import MergedSource, merge
 from tk_spacy.views.records import RECORD, is_trained, training_fingerprint
+from tk_spacy.views.sampling_view import SamplingView
 from tk_spacy.views.whole import WholeTraining
 
 SENTENCES = [sentence for sentence in generate(120, seed=4) if len(sentence) < 9][:16]
@@ -280,3 +281,17 @@ def test_views_by_name() -> None:
     bad = Sentence.from_columns(forms=["a"], upos=["Nn"], heads=[0], deprels=["root"])
     with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
         view.check([bad])
+
+
+def test_a_changed_search_takes_the_trained_sampling_parser(tmp_path: Path) -> None:
+    quick = {"epochs": 1, "pruner_epochs": 1, "bits": 14, "pruner_bits": 12, "order": 1}
+    view = SamplingView.from_settings(quick)
+    view.train(SENTENCES, [], tmp_path, n_threads=1, report=lambda done, of: None)
+    for change in ({"restarts": 2}, {"label_share": 0.5}, {"exact_starts": 4}):
+        other = SamplingView.from_settings({**quick, **change})
+        assert other.training_key() == view.training_key()
+        assert other.search_key() != view.search_key()
+        found = other.open(tmp_path, inventory=LabelInventory())
+        assert found.parser.settings == other.settings
+    trained_otherwise = SamplingView.from_settings({**quick, "order": 2})
+    assert trained_otherwise.training_key() != view.training_key()

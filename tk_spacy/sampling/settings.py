@@ -55,7 +55,7 @@ class SamplingSettings:
     max_labels: int = 6
     label_margin: float = 1.0
     arc_margin: float = 3.0
-    label_share: float = 0.2
+    label_share: float = 0.1
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -96,6 +96,9 @@ class SamplingSettings:
             raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
         return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
 
+
+SEARCH_ONLY = ("exact_starts", "restarts", "label_share")
+"""The settings that a trained parser does not depend on."""
 
 LIMITS: Mapping[str, tuple[float, float]] = {
     "order": (1, 3),

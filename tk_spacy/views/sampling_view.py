@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.model_files import write_files
 from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.sampling.settings import SEARCH_ONLY, SamplingSettings
 from tk_spacy.sampling.source import SamplingSource
 from tk_spacy.sampling.training import EpochProgress, train_sampling_parser
 from tk_spacy.treebank import Sentence
@@ -41,11 +41,12 @@ class SamplingView:
 
     def training_key(self) -> list[Any]:
         """All that a trained parser depends on."""
-        return [FORMAT, self.settings.to_dict()]
+        settings = self.settings.to_dict()
+        return [FORMAT, {name: settings[name] for name in settings if name not in SEARCH_ONLY}]
 
     def search_key(self) -> list[Any]:
-        """Nothing: all settings are those of the parser."""
-        return []
+        """What its lists depend on besides."""
+        return [getattr(self.settings, name) for name in SEARCH_ONLY]
 
     def check(self, sentences: Sequence[Sentence]) -> None:
         """Nothing to check: every sentence that can be read can be parsed."""
@@ -72,8 +73,8 @@ class SamplingView:
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
     ) -> SamplingSource:
-        """The parser that `train` wrote."""
-        parser = SamplingParser.from_disk(directory)
+        """The parser that `train` wrote, searching as the settings say now."""
+        parser = replace(SamplingParser.from_disk(directory), settings=self.settings)
         return SamplingSource(parser, inventory=inventory, n_threads=n_threads)
 
 
