@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -11,17 +12,21 @@ from pathlib import Path
 
 from tk_spacy.errors import UserError
 
+META, RECORD = "meta.json", "training.json"
+"""Files that tell what we (and spaCy) write from any other directory."""
+
 
 @contextmanager
 def replace_directory(path: Path) -> Iterator[Path]:
     """A temporary sibling directory that takes the place of `path` when the block ends well.
 
-    Raises UserError where the place cannot be written.
+    Raises UserError where the place cannot be written, or holds what is not ours to remove.
     """
     # Through symbolic links: a link cannot change places with a directory.
     path = path.resolve()
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: a file stands where a directory is to be written")
+    check_replaceable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -42,3 +47,34 @@ def replace_directory(path: Path) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises UserError for a directory that nobody would want to lose for a model's sake.
+
+    An empty one may be replaced, a model or a kept training, and whatever lies in a pipeline.
+    """
+    path = path.resolve()
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    if not (is_model(path) or is_model(path.parent) or (path / RECORD).is_file()):
+        raise UserError(
+            f"{path}: holds something other than a model; it is not overwritten, choose another "
+            "output"
+        )
+    if Path.cwd().is_relative_to(path):
+        raise UserError(
+            f"{path}: is, or holds, the current directory, which is not replaced; choose another "
+            "output, or go elsewhere"
+        )
+
+
+def is_model(path: Path) -> bool:
+    """Whether a directory is a model of ours or a spaCy pipeline, perhaps a damaged one."""
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return isinstance(meta, dict) and ("spacy_version" in meta or "format_version" in meta)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tk_spacy.errors import UserError
+from tk_spacy.files import check_replaceable
 
 WORK_MARK = "tk-spacy-work"
 """A file that tells a work directory, which is removed at success, from any other."""
@@ -21,11 +22,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         if any(path.iterdir()):
             if not overwrite:
                 raise UserError(f"{path}: exists already; use --overwrite to replace it")
-            if not (path / "meta.json").is_file():
-                raise UserError(
-                    f"{path}: holds something other than a model; it is not overwritten, "
-                    "choose another output"
-                )
+            check_replaceable(path)
     if path.is_mount():
         raise UserError(f"{path}: a mount point cannot be replaced; choose a directory inside it")
     check_writable(path)

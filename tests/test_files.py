@@ -1,0 +1,78 @@
+"""Directories are replaced as a whole, and never those that hold something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tk_spacy.errors import UserError
+from tk_spacy.files import replace_directory
+
+OURS = '{"format_version": 1}'
+
+
+def write(path: Path) -> None:
+    with replace_directory(path) as directory:
+        (directory / "new").write_text("new")
+
+
+def names(path: Path) -> list[str]:
+    return sorted(child.name for child in path.iterdir())
+
+
+def make(path: Path, **files: str) -> Path:
+    path.mkdir(parents=True)
+    for name, text in files.items():
+        (path / name.replace("__", ".")).write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"meta__json": OURS, "weights__npz": ""},
+        {"meta__json": '{"spacy_version": ">=3.8"}', "tokenizer": ""},
+        {"meta__json": '{"format_ver'},  # cut short: a damaged model may be written anew
+        {"training__json": "{}", "weights__npz": ""},  # a training that is kept
+    ],
+)
+def test_files_replace_what_is_ours(tmp_path: Path, files: dict[str, str]) -> None:
+    write(make(tmp_path / "model", **files))
+    assert names(tmp_path) == ["model"]
+    assert names(tmp_path / "model") == ["new"]
+
+
+def test_files_replace_a_component_of_a_pipeline(tmp_path: Path) -> None:
+    make(tmp_path / "pipeline", meta__json='{"spacy_version": ">=3.8"}')
+    write(make(tmp_path / "pipeline" / "parser", moves="", cfg=""))
+    assert names(tmp_path / "pipeline" / "parser") == ["new"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"thesis__tex": ""},
+        {"meta__json": "{}", "precious": ""},
+        {"meta__json": '["format_version"]'},
+    ],
+)
+def test_files_never_replace_what_is_not(tmp_path: Path, files: dict[str, str]) -> None:
+    home = make(tmp_path / "home", **files)
+    before = names(home)
+    with pytest.raises(UserError, match="home: holds something other than a model"):
+        write(home)
+    assert names(tmp_path) == ["home"]
+    assert names(home) == before
+
+
+@pytest.mark.parametrize("place", [".", "", "..", "../../model"])
+def test_files_never_replace_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    inside = make(make(tmp_path / "model", meta__json=OURS) / "inside", meta__json=OURS)
+    monkeypatch.chdir(inside)
+    with pytest.raises(UserError, match="is, or holds, the current directory"):
+        write(Path(place))
+    assert names(inside) == ["meta.json"]
