@@ -65,7 +65,7 @@ class FileParser(FileWorker):
                 best = [(trees.heads[0], trees.deprels(0)) for trees in lists]
                 pairs = list(zip(batch, lists, strict=True))
             for gold, tree, pair in zip(batch, best, pairs, strict=True):
-                sentence = gold.with_tree(*tree)
+                sentence = gold.with_tree(*tree, single_root=self.parser.settings.single_root)
                 tally.add(gold, sentence, sentence)
                 yield sentence, pair
             report(len(batch))

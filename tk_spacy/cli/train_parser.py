@@ -48,7 +48,9 @@ def train_parser(
     files = {"train": train} | ({} if dev is None else {"dev": dev})
     check_outside(output, files.values())
     check_different(files)
-    parts = {name: load_treebank(path) for name, path in files.items()}
+    parts = {
+        name: load_treebank(path, single_root=settings.single_root) for name, path in files.items()
+    }
     watch = _Watch(progress or Progress())
     with Meter() as meter:
         parser = train_sampling_parser(
@@ -187,7 +189,8 @@ def train_parser_cli(
                 n_threads=threads,
                 progress=progress,
             )
-        shell.result([_table(told)], told)
+        shell.result([_table(told)] if told["epochs"] else [], told)
+        shell.say(_needed(told))
         shell.say(f"Model: {output}")
 
 
@@ -197,7 +200,6 @@ def _table(told: dict[str, Any]) -> Table:
         (row["epoch"], row["uas"], row["las"], "kept" if row is best else "")
         for row in told["epochs"]
     )
-    peak = told["peak_bytes"] / 2**20
     return Table(
         title="Scores on dev",
         columns=(
@@ -207,5 +209,9 @@ def _table(told: dict[str, Any]) -> Table:
             Column("", "kept", align="left"),
         ),
         rows=rows,
-        notes=(f"Trained in {show_seconds(told['seconds'])}; peak memory {peak:,.0f} MB.",),
     )
+
+
+def _needed(told: dict[str, Any]) -> str:
+    peak = told["peak_bytes"] / 2**20
+    return f"Trained in {show_seconds(told['seconds'])}; peak memory {peak:,.0f} MB."
