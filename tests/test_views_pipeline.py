@@ -280,6 +280,34 @@ def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:
         assert not (tmp_path / "out.conllu").exists()
 
 
+@pytest.mark.parametrize("place", ["", "weights.npz", "new/out.conllu"])
+@pytest.mark.parametrize("command", ["parse", "kbest"])
+def test_cli_writes_nothing_into_a_model(parser: Path, command: str, place: str) -> None:
+    before = {path.name: path.read_bytes() for path in parser.iterdir()}
+    result = invoke(command, parser, treebank()["dev"], "-o", parser / place)
+    assert result.exit_code == 1
+    assert f"the output lies in the model {parser}; choose another" in result.stderr
+    assert {path.name: path.read_bytes() for path in parser.iterdir()} == before
+
+
+def test_cli_train_parser_for_many_roots(tmp_path: Path) -> None:
+    text = "".join(
+        f"1\t{verb}\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\t{verb}\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+        for verb in "abcdefgh"
+    )
+    source, parser, out = (tmp_path / name for name in ("in.conllu", "parser", "out.conllu"))
+    source.write_text(text)
+    refused = invoke("train-parser", source, "-o", parser)
+    assert "in.conllu:2: words 1 and 2 have HEAD 0" in refused.stderr
+    result = invoke("train-parser", source, "-o", parser, "--many-roots", "--epochs", 2)
+    assert result.exit_code == 0, result.output
+    assert "Scores on dev" not in result.stdout  # there is none
+    assert "Trained in " in result.stdout
+    result = invoke("parse", parser, source, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert out.read_text() == text
+
+
 def test_cli_train_parser_refuses(tmp_path: Path, parser: Path) -> None:
     files = treebank()
     for arguments, message in (

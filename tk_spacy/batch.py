@@ -45,7 +45,7 @@ def rerank_files(
     unless `overwrite` says otherwise.
     """
     return _work_on_files(
-        partial(_open_reranker, model, k), inputs, output,
+        model, partial(_open_reranker, model, k), inputs, output,
         stage="reranking", overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
@@ -67,7 +67,7 @@ def parse_files(
     k: None for the best trees, else the length of k-best lists.
     """
     return _work_on_files(
-        partial(_open_parser, model, k), inputs, output,
+        model, partial(_open_parser, model, k), inputs, output,
         stage="parsing", overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
@@ -84,6 +84,7 @@ def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorke
 
 
 def _work_on_files(
+    model: Path,
     opener: Opener,
     inputs: Sequence[Path],
     output: Path,
@@ -102,6 +103,7 @@ def _work_on_files(
         job.source: FileResult(str(job.source), str(job.target), status="skipped") for job in done
     }
     worker = opener(n_threads)
+    check_not_in_model(jobs, model)
     sizes = estimate_sentences(job.source for job in todo)
     progress.begin(stage)
     tell = partial(progress.update, stage)
@@ -230,6 +232,13 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
             raise UserError(f"{job.target}: output of both {taken[target]} and {job.source}")
         taken[target] = job.source
     return jobs
+
+
+def check_not_in_model(jobs: Iterable[Job], model: Path) -> None:
+    """Raises UserError for an output in the directory of a model, which it might damage."""
+    for job in jobs:
+        if job.target.resolve().is_relative_to(model.resolve()):
+            raise UserError(f"{job.target}: the output lies in the model {model}; choose another")
 
 
 def _jobs_of(path: Path, output: Path) -> Iterator[Job]:

@@ -19,6 +19,9 @@ from tk_spacy.treebank import Sentence, check_tree
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
 
+MAX_K = 10_000
+"""The longest lists that one may ask for."""
+
 
 class CandidateError(UserError):
     """Candidates that cannot be used: a broken k-best file, or lists that fit no sentence."""

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from tk_spacy.batch import estimate_sentences, find_jobs
-from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.batch import check_not_in_model, estimate_sentences, find_jobs
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.errors import UserError
@@ -50,6 +50,8 @@ def kbest(
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
     (size,) = estimate_sentences([source])
     parser = kbest_source(pipeline, search=search)
+    if Path(pipeline).is_dir():
+        check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
     counted = {"sentences": 0, "words": 0, "trees": 0}
 
@@ -107,7 +109,7 @@ def kbest_cli(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT.conllu", help="k-best file to write.")
     ],
-    k: Annotated[int, typer.Option("--k", min=1, help="Trees a sentence.")] = 25,
+    k: Annotated[int, typer.Option("--k", min=1, max=MAX_K, help="Trees a sentence.")] = 25,
     search: Annotated[
         str, typer.Option(help=f"How the parser looks for them: {', '.join(SEARCHES)}.")
     ] = "discrepancy",
