@@ -11,11 +11,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+import typer
 from trainings import list_files, lists_training, treebank
 from typer.testing import CliRunner
 
 import tk_spacy
 from tk_spacy.cli.app import app
+from tk_spacy.cli.shell import Shell
 
 COMMANDS = ("train", "rerank", "kbest", "train-parser", "parse", "evaluate", "info", "demo")
 
@@ -102,6 +104,23 @@ def test_cli_a_missing_input_is_one_clear_line(
     assert "missing" in last or "in.conllu" in last
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["train", "rerank", "kbest", "parse"])
+def test_cli_lists_that_are_too_long_are_a_usage_error(command: str) -> None:
+    result = invoke(command, "--k", 10_001)
+    assert result.exit_code == 2
+    assert "'--k'" in result.stderr
+
+
+def test_cli_out_of_memory_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as stop, Shell().guard():
+        raise MemoryError("Unable to allocate 279 GiB")
+    assert stop.value.exit_code == 1
+    assert capsys.readouterr().err == (
+        "Error: out of memory (Unable to allocate 279 GiB); ask for less at a time (candidates, "
+        "threads, processes, bits), or use a larger machine\n"
+    )
 
 
 def test_cli_json_failure_is_one_document_too() -> None:

@@ -242,6 +242,7 @@ def test_component_warns_once_of_missing_tags(nlp):
     ("config", "message"),
     [
         ({"k": 0}, "tk_reranker: k is 0; it must be 1 or more"),
+        ({"k": 10**6}, "tk_reranker: k is 1000000; it must be 10000 or less"),
         ({"n_threads": 0}, "tk_reranker: n_threads is 0; it must be 1 or more"),
         ({"search": "wide"}, "tk_reranker: search is 'wide'; choose discrepancy or beam or both"),
         ({"source": ""}, "tk_reranker: source is ''; it must name the pipeline's parser"),

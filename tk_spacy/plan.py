@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import FileSource
 from tk_spacy.places import (
@@ -84,6 +84,8 @@ class TrainOptions:
         check_names(self.views)
         if self.k < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
+        if self.k > MAX_K:
+            raise UserError(f"k is {self.k}; it must be {MAX_K} or less")
         if self.search not in SEARCHES:
             raise UserError(f"search is {self.search!r}; choose from {', '.join(SEARCHES)}")
         if self.folds < 2:

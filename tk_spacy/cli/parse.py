@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tk_spacy.batch import parse_files, total
+from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
 from tk_spacy.report import batch_table
@@ -35,6 +36,7 @@ def parse_cli(
         typer.Option(
             "--k",
             min=1,
+            max=MAX_K,
             help="Write a k-best file with that many trees a sentence.",
             show_default="the best tree only",
         ),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tk_spacy.batch import rerank_files, total
+from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
 from tk_spacy.report import batch_table
@@ -29,7 +30,9 @@ def rerank_cli(
     ],
     k: Annotated[
         int | None,
-        typer.Option("--k", min=1, help="Candidates a sentence.", show_default="the model's"),
+        typer.Option(
+            "--k", min=1, max=MAX_K, help="Candidates a sentence.", show_default="the model's"
+        ),
     ] = None,
     overwrite: Annotated[
         bool,

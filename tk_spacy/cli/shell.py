@@ -99,6 +99,12 @@ class Shell:
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             self._fail(f"{place}{error.strerror or error}", EXIT_ERROR)
+        except MemoryError as error:
+            self._fail(
+                f"out of memory{f' ({error})' if str(error) else ''}; ask for less at a time "
+                "(candidates, threads, processes, bits), or use a larger machine",
+                EXIT_ERROR,
+            )
         except KeyboardInterrupt as stop:
             how, code = (
                 ("terminated", EXIT_TERMINATED)

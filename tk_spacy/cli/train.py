@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import by_sources, chosen_views, sampling_changes, show_training
@@ -146,7 +147,8 @@ def train_cli(
         ),
     ] = None,
     k: Annotated[
-        int, typer.Option("--k", min=2, help="Candidates a sentence.", rich_help_panel=LISTS)
+        int,
+        typer.Option("--k", min=2, max=MAX_K, help="Candidates a sentence.", rich_help_panel=LISTS),
     ] = 25,
     search: Annotated[
         str,

@@ -12,7 +12,7 @@ import srsly
 from numpy.typing import NDArray
 
 import tk_spacy
-from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
 from tk_spacy.model_files import (
@@ -104,8 +104,10 @@ class SamplingParser:
         inventory: where their labels get ids.
         Raises UserError where the parser's trees may have several roots, which no list can hold.
         """
-        if k < 1:
-            raise ValueError(f"k is {k}, expected at least 1")
+        if not isinstance(k, int | np.integer):
+            raise TypeError(f"k is {k!r}, expected a whole number")
+        if not 1 <= k <= MAX_K:
+            raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
         if not self.settings.single_root:
             raise UserError(
                 "a k-best list holds trees with one root, and this parser was trained for several; "

@@ -26,7 +26,9 @@ def check_config(
     name: str, *, sources: Sequence[str], search: str, k: int, n_threads: int | None
 ) -> None:
     """Raise UserError for a config value that the component `name` cannot use."""
-    check_count(name, "k", k)
+    from tk_spacy.candidates import MAX_K  # noqa: PLC0415  (heavy)
+
+    check_count(name, "k", k, at_most=MAX_K)
     if n_threads is not None:
         check_count(name, "n_threads", n_threads)
     if search not in SEARCHES:
@@ -39,10 +41,14 @@ def check_config(
             )
 
 
-def check_count(name: str, setting: str, value: object, *, at_least: int = 1) -> None:
-    """Raise UserError for anything but an int that is large enough."""
+def check_count(
+    name: str, setting: str, value: object, *, at_least: int = 1, at_most: int | None = None
+) -> None:
+    """Raise UserError for anything but an int within the bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
         raise UserError(f"{name}: {setting} is {value!r}; it must be {at_least} or more")
+    if at_most is not None and value > at_most:
+        raise UserError(f"{name}: {setting} is {value}; it must be {at_most} or less")
 
 
 def check_source(nlp: Language, name: str, source: str) -> None:
