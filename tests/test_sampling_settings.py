@@ -41,7 +41,7 @@ from tk_spacy.sampling.settings import LIMITS, SamplingSettings
         ({"arc_margin": -0.5}, "arc margin is -0.5"),
         ({"label_share": 1.1}, "label share is 1.1"),
         ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**32}, "seed is 4294967296"),
+        ({"seed": 2**32}, "seed is 4294967296; it must be from 0 to 4294967295"),
     ],
 )
 def test_sampling_settings_name_what_is_wrong(options, message):

@@ -78,7 +78,7 @@ class SamplingSettings:
                 raise UserError(f"{name} is {value!r}; it must be {kind}")
             low, high = LIMITS.get(field.name, (None, None))
             if low is not None and high is not None and not low <= value <= high:
-                raise UserError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
+                raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values (C as null where it is infinite)."""
