@@ -76,3 +76,42 @@ def test_files_never_replace_the_current_directory(
     with pytest.raises(UserError, match="is, or holds, the current directory"):
         write(Path(place))
     assert names(inside) == ["meta.json"]
+
+
+def test_files_of_two_writers_the_first_stays(tmp_path: Path) -> None:
+    model = make(tmp_path / "model", meta__json=OURS)
+    rename = Path.replace
+
+    def hurry(self: Path, target: Path) -> Path:
+        moved = rename(self, target)
+        if self == model:
+            make(model, other=OURS)
+        return moved
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(UserError, match="model: cannot be written: Directory not empty"),
+    ):
+        patch.setattr(Path, "replace", hurry)
+        write(model)
+    assert names(tmp_path) == ["model"]
+    assert names(model) == ["other"]
+
+
+def test_files_come_back_where_the_new_ones_cannot_take_their_place(tmp_path: Path) -> None:
+    model = make(tmp_path / "model", meta__json=OURS)
+    rename = Path.replace
+
+    def fail(self: Path, target: Path) -> Path:
+        if target == model and ".old." not in self.name:
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(UserError, match="model: cannot be written: Input/output error"),
+    ):
+        patch.setattr(Path, "replace", fail)
+        write(model)
+    assert names(tmp_path) == ["model"]
+    assert names(model) == ["meta.json"]

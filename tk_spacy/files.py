@@ -42,9 +42,18 @@ def replace_directory(path: Path) -> Iterator[Path]:
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
             path.replace(old)
-        temporary.replace(path)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+        try:
+            temporary.replace(path)
+        except OSError as error:
+            if old is not None and not path.exists():
+                old.replace(path)
+            raise UserError(
+                f"{path}: cannot be written: {error.strerror} (by another process meanwhile?); try "
+                "again"
+            ) from error
+        finally:
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
