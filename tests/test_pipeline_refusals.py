@@ -71,6 +71,7 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"config": Path("some.cfg")}, "a config concerns the spacy view only"),
         ({"max_steps": 5}, "max_steps concerns the spacy view only, but the views are sampling"),
         ({"backward": False}, "no backward twin concerns the spacy view only"),
+        ({"search": "beam"}, "search by beam concerns the spacy view only"),
         ({"views": ("spacy",), "sampling": {"order": 2}}, "order concerns the sampling view only"),
         ({"test": None}, "no test treebank"),
     ],

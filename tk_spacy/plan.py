@@ -112,6 +112,7 @@ class TrainOptions:
             "a config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "no backward twin": not self.backward,
+            f"search by {self.search}": self.search != SEARCHES[0],
         }
         of_sampling = dict.fromkeys(self.sampling, True)
         for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling)):
