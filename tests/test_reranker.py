@@ -57,7 +57,7 @@ def test_reranker_batches_and_threads_do_not_matter(trained):
 
 def test_reranker_overwrites_an_older_model(trained, tmp_path):
     reranker, _ = trained
-    (tmp_path / "model").mkdir()
+    reranker.to_disk(tmp_path / "model")
     (tmp_path / "model" / "old").write_text("x")
     reranker.to_disk(tmp_path / "model")
     assert not (tmp_path / "model" / "old").exists()

@@ -52,9 +52,8 @@ def test_stored_parsers_parse_as_before(way, tmp_path):
 
 def test_stored_parsers_replace_what_was_there(parser, tmp_path):
     path = tmp_path / "model"
-    path.mkdir()
-    (path / "old").write_text("")
     parser.to_disk(path)
+    (path / "old").write_text("")
     parser.to_disk(path)
     assert sorted(p.name for p in path.iterdir()) == sorted(parser.to_files())
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
