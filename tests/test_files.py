@@ -88,12 +88,10 @@ def test_files_of_two_writers_the_first_stays(tmp_path: Path) -> None:
             make(model, other=OURS)
         return moved
 
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.raises(UserError, match="model: cannot be written: Directory not empty"),
-    ):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", hurry)
-        write(model)
+        with pytest.raises(UserError, match="model: cannot be written: Directory not empty"):
+            write(model)
     assert names(tmp_path) == ["model"]
     assert names(model) == ["other"]
 
@@ -107,11 +105,9 @@ def test_files_come_back_where_the_new_ones_cannot_take_their_place(tmp_path: Pa
             raise OSError(5, "Input/output error")
         return rename(self, target)
 
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.raises(UserError, match="model: cannot be written: Input/output error"),
-    ):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", fail)
-        write(model)
+        with pytest.raises(UserError, match="model: cannot be written: Input/output error"):
+            write(model)
     assert names(tmp_path) == ["model"]
     assert names(model) == ["meta.json"]
