@@ -12,10 +12,12 @@ from tiny_upstream import (
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.synthetic import generate
+from tk_spacy.upstream.context_scores import ContextScores
 from tk_spacy.upstream.corpus import (
     doc_from_sentence,
 )
 from tk_spacy.upstream.discrepancy import PoolMaker, best_labellings
+from tk_spacy.upstream.search import DiscrepancySearch
 from tk_spacy.upstream.tree_scores import score_trees
 
 
@@ -58,6 +60,32 @@ def test_search_scores_no_tree_above_certainty(nlp):
     heads, actions, *_ = maker.search.search(max_runs=500, max_trees=500, max_margin=np.inf)
     logps = score_trees(maker.model, heads=heads, actions=actions)
     assert 0.05 < np.exp(logps).sum() <= 1.0 + 1e-5
+
+
+def test_search_knows_no_second_label_where_a_direction_has_one():
+    random = np.random.default_rng(3)
+    shift, reduce, left, right = range(4)
+    hidden, pieces, features, n_words = 6, 2, 8, 9
+    seen: set[int] = set()
+    for _ in range(5):
+        move_types = np.array([shift, reduce, left, right, right], dtype=np.int32)
+        model = ContextScores(
+            move_types=move_types,
+            lower_b=random.normal(size=(hidden, pieces)),
+            upper_w=random.normal(size=(5, hidden)),
+            upper_b=random.normal(size=5),
+        )
+        cached = random.normal(size=(1 + n_words, features * hidden * pieces)).astype(np.float32)
+        model.begin(cached, first=0, n_words=n_words)
+        _, actions, seconds, margins, *_ = DiscrepancySearch(model).search(
+            max_runs=40, max_trees=40, max_margin=np.inf
+        )
+        seen |= set(actions.ravel().tolist())
+        # The other of two labels, and none beside the only one or of a root.
+        assert (seconds == np.where(actions >= 3, 7 - actions, -1)).all()
+        assert (np.isinf(margins) == (seconds < 0)).all()
+        assert (margins >= 0).all()
+    assert seen == {-1, left, 3, 4}
 
 
 def test_search_refuses_what_does_not_fit(nlp):

@@ -191,7 +191,9 @@ cdef class DiscrepancySearch:
             if move == LEFT or move == RIGHT:
                 word = buffer_word(state, 0) if move == RIGHT else stack_word(state, 0)
                 seconds[word] = scores.second[move]
-                margins[word] = scores.best_score[move] - scores.second_score[move]
+                margins[word] = INFINITY  # where the move has one label only, or an older arc had
+                if seconds[word] >= 0:
+                    margins[word] = scores.best_score[move] - scores.second_score[move]
             steps[step].action = action
             steps[step].scores = row
             steps[step].logp = logp
