@@ -153,6 +153,18 @@ def test_pipeline_refuses_an_upstream_that_is_none(tmp_path: Path, name: str) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["tk_reranker", "tk_parser"])
+def test_pipeline_refuses_an_upstream_with_what_it_would_add(tmp_path: Path, name: str) -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("parser").add_label("nsubj")
+    nlp.initialize()
+    nlp.add_pipe(name)
+    nlp.to_disk(tmp_path / "given")
+    wanted = parser_options(tmp_path / "model", upstream=str(tmp_path / "given"), max_steps=None)
+    with pytest.raises(UserError, match=f"given: has a component '{name}' already"):
+        make_plan(wanted)
+
+
 def test_pipeline_refuses_an_upstream_without_parser(tmp_path: Path) -> None:
     spacy.blank("xx").to_disk(tmp_path / "blank")
     wanted = parser_options(tmp_path / "model", upstream=str(tmp_path / "blank"), max_steps=None)

@@ -12,7 +12,9 @@ from spacy.about import __version__ as spacy_version
 from spacy.util import load_config_from_str
 
 from tk_spacy.candidates import LabelInventory
+from tk_spacy.component import FACTORY as RERANKER
 from tk_spacy.errors import UserError
+from tk_spacy.parser_component import FACTORY as SAMPLING_PARSER
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.loading import (
     check_config,
@@ -147,9 +149,18 @@ class GivenSpacyView:
 
     @classmethod
     def from_pipeline(cls, pipeline: str, *, search: Search = "discrepancy") -> GivenSpacyView:
-        """A view by a pipeline's directory or package.  Raises UserError where it has no parser."""
+        """A view by a pipeline's directory or package.
+
+        Raises UserError where it has no parser, or what the model is to add to it already.
+        """
         nlp = load_pipeline(pipeline)
         parser = find_parser(nlp, where=pipeline)
+        for name in (RERANKER, SAMPLING_PARSER):
+            if name in nlp.component_names:
+                raise UserError(
+                    f"{pipeline}: has a component {name!r} already; give a pipeline without it "
+                    f"(nlp.remove_pipe({name!r}), then nlp.to_disk)"
+                )
         return cls(
             pipeline=pipeline, component=parser, backward=has_twin(nlp, parser), search=search
         )
