@@ -143,6 +143,21 @@ def test_dev_chooses_an_epoch():
     assert all(r.uas is None for r in reports if r.done < r.total)
 
 
+@pytest.mark.parametrize("idle", [1, 2, 30])
+def test_training_ends_where_dev_has_not_done_better_for_long(idle):
+    sentences, dev = treebank()[0][:20], treebank()[1][:10]
+    states = []
+    train(sentences, dev, epochs=12, idle_epochs=idle, progress=states.append)
+    totals = [state.uas + state.las for state in states if state.uas is not None]
+    expected, best = 0, 0
+    while expected < 12 and expected - best < idle:
+        expected += 1
+        if expected == 1 or totals[expected - 1] > totals[best - 1]:
+            best = expected
+    assert len(totals) == expected
+    assert (len(totals) < 12) == (idle < 12)
+
+
 def test_labels_stand_where_training_saw_them():
     rng = np.random.default_rng(2)
     sentences = []

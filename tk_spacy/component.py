@@ -351,10 +351,10 @@ class TkReranker:
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the model as a directory, empty where there is none; replaces what is there."""
         from tk_spacy.files import replace_directory  # noqa: PLC0415
+        from tk_spacy.model_files import write_files  # noqa: PLC0415
 
         with replace_directory(Path(path)) as directory:
-            for name, content in (self._reranker.to_files() if self._reranker else {}).items():
-                (directory / name).write_bytes(content)
+            write_files(directory, self._reranker.to_files() if self._reranker else {})
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TkReranker":
         """Read what `to_disk` wrote.  Raises ModelError where it is not there."""

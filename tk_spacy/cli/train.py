@@ -69,7 +69,7 @@ def train_cli(
         int | None,
         typer.Option(
             min=1,
-            help="Passes over the treebank; the best of them on dev is kept.",
+            help="Passes over the treebank, at most; the best of them on dev is kept.",
             show_default=str(SAMPLING_DEFAULT.epochs),
             rich_help_panel=SAMPLING,
         ),

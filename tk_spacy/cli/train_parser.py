@@ -130,7 +130,9 @@ def train_parser_cli(
             "--dev", metavar="DEV.conllu", help="Treebank part that tells the best epoch."
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the treebank.")] = DEFAULT.epochs,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Passes over the treebank, at most.")
+    ] = DEFAULT.epochs,
     order: Annotated[
         int, typer.Option(min=1, max=3, help="Arcs in a feature, at most.")
     ] = DEFAULT.order,
@@ -214,4 +216,8 @@ def _table(told: dict[str, Any]) -> Table:
 
 def _needed(told: dict[str, Any]) -> str:
     peak = told["peak_bytes"] / 2**20
-    return f"Trained in {show_seconds(told['seconds'])}; peak memory {peak:,.0f} MB."
+    pruner = told["pruner"].get("dev") or told["pruner"]["train"]
+    return (
+        f"Trained in {show_seconds(told['seconds'])}; peak memory {peak:,.0f} MB. The pruner keeps "
+        f"{pruner['recall']:.2f}% of the right heads, {pruner['heads_per_word']:.1f} heads a word."
+    )

@@ -1,1 +1,1 @@
-"""Candidate trees sampled around a trained parser or searched in its scores."""
+"""The sampling parser: a third-order parser of its own, and what it proposes."""

@@ -15,7 +15,8 @@ class SamplingSettings:
     """Settings of one sampling parser.
 
     order: of the largest parts with features, 1 to 3.
-    epochs: passes over the training sentences; with a dev part the best of them is kept.
+    epochs: passes over the training sentences, at most; with a dev part the best one is kept.
+    idle_epochs: epochs in a row without a better score on dev that end the training.
     C: bound of an update step, positive, possibly infinite.
     bits: features are hashed to that many bits.
     label_cost: loss of a wrong label under the right head, where a wrong head costs 1.
@@ -36,6 +37,7 @@ class SamplingSettings:
 
     order: int = 3
     epochs: int = 8
+    idle_epochs: int = 4
     C: float = math.inf
     bits: int = 22
     label_cost: float = 0.5
@@ -103,6 +105,7 @@ SEARCH_ONLY = ("exact_starts", "restarts", "label_share")
 LIMITS: Mapping[str, tuple[float, float]] = {
     "order": (1, 3),
     "epochs": (1, 1000),
+    "idle_epochs": (1, 1000),
     "C": (1e-9, math.inf),
     "bits": (8, 28),
     "label_cost": (0.0, 1.0),

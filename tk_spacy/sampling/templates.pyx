@@ -40,7 +40,7 @@ cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil
     """All features of an arc, whatever its label."""
     cdef int32_t part[WIDTH]
     cdef uint64_t where = binned(m - h), dir = m > h
-    cdef uint64_t ht = value_at(x, h, x.morph_end), mt = value_at(x, m, x.morph_end)
+    cdef uint64_t ht = value_at(x, h, x.morph_end + TAG), mt = value_at(x, m, x.morph_end + TAG)
     cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
     cdef uint64_t hl = value_at(x, h, LEMMA), ml = value_at(x, m, LEMMA)
     cdef uint64_t hc = value_at(x, h, CPOS), mc = value_at(x, m, CPOS)
@@ -65,8 +65,8 @@ cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil
     emit(sink, key4(209, ht, mt, value_at(x, m + 1, POS), where))
     emit(sink, key4(210, ht, mt, value_at(x, h + 1, POS), dir))
     emit(sink, key4(211, ht, mt, value_at(x, h - 1, POS), dir))
-    emit(sink, key4(212, hp, mt, value_at(x, m - 1, x.morph_end), dir))
-    emit(sink, key4(213, hp, mt, value_at(x, m + 1, x.morph_end), dir))
+    emit(sink, key4(212, hp, mt, value_at(x, m - 1, x.morph_end + TAG), dir))
+    emit(sink, key4(213, hp, mt, value_at(x, m + 1, x.morph_end + TAG), dir))
     emit(sink, key4(214, hc, mc, value_at(x, m - 1, LEMMA), dir))
     emit(sink, key4(215, hc, mc, value_at(x, m + 1, LEMMA), dir))
     emit(sink, key4(216, hc, mc, value_at(x, h - 1, LEMMA), dir))
@@ -129,7 +129,7 @@ cdef void pruner_templates(Sink *sink, const Words *x, int h, int m) noexcept no
     cdef int b, j, first, last, tag, kind, n_seen = 0
     cdef int counts[5]
     cdef uint64_t where = binned(m - h), dir = m > h, near
-    cdef uint64_t ht = value_at(x, h, x.morph_end), mt = value_at(x, m, x.morph_end)
+    cdef uint64_t ht = value_at(x, h, x.morph_end + TAG), mt = value_at(x, m, x.morph_end + TAG)
     cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
     cdef uint64_t hl = value_at(x, h, LEMMA), ml = value_at(x, m, LEMMA)
     cdef uint64_t hpl = value_at(x, h - 1, POS), hpr = value_at(x, h + 1, POS)

@@ -53,7 +53,8 @@ def train_sampling_parser(
 ) -> SamplingParser:
     """A sampling parser from sentences with trees.
 
-    dev: the epoch that does best there is kept; without it the last one is.
+    dev: the epoch that does best there is kept, and the training ends early where none has done
+        better for long; without it the last one is kept.
     Raises ValueError where there is no sentence, or one without a tree.
     """
     if not train:
@@ -65,14 +66,19 @@ def train_sampling_parser(
     dev_corpus = encode(schema, dev, seed=settings.seed, with_trees=True) if dev else None
     places = label_places(corpus, schema)
     pruner = _train_pruner(corpus, settings, report)
-    weights = _train_parser(schema, corpus, dev_corpus, settings, places, pruner, n_threads, report)
-    about = {
-        "pruner": {
-            name: _pruning(schema, part, settings, places, pruner, n_threads)
-            for name, part in (("train", corpus), ("dev", dev_corpus))
-            if part is not None
-        }
-    }
+    nothing = np.zeros(2 + len(places), dtype=np.float32)
+    pruning = make_scorer(schema, settings, nothing, pruner, places)
+    parts = [
+        Pruned(
+            name,
+            part,
+            *kept_heads(pruning, part.fields, part.starts, part.lengths, n_threads=n_threads),
+        )
+        for name, part in (("train", corpus), ("dev", dev_corpus))
+        if part is not None
+    ]
+    weights = _train_parser(schema, parts, settings, places, pruner, n_threads, report)
+    about = {"pruner": {part.name: part.about() for part in parts}}
     return SamplingParser(
         schema=schema,
         settings=settings,
@@ -81,6 +87,26 @@ def train_sampling_parser(
         places=places,
         about=about,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pruned:
+    """A part of the treebank, and the heads that the pruner keeps (see decoder.kept_heads)."""
+
+    name: str
+    corpus: Corpus
+    heads: NDArray[np.int32]
+    first: NDArray[np.int64]
+
+    def about(self) -> dict[str, float]:
+        """How many gold heads are kept, percent, and how many heads a word."""
+        assert self.corpus.heads is not None
+        owners = np.repeat(np.arange(len(self.corpus.fields)), np.diff(self.first))
+        right = int((self.heads == self.corpus.heads[owners]).sum())
+        return {
+            "recall": round(100 * right / self.corpus.words, 3),
+            "heads_per_word": round(len(self.heads) / self.corpus.words, 3),
+        }
 
 
 def label_places(corpus: Corpus, schema: Schema) -> NDArray[np.uint8]:
@@ -123,54 +149,31 @@ def _train_pruner(
     return averaged
 
 
-def _pruning(
-    schema: Schema,
-    corpus: Corpus,
-    settings: SamplingSettings,
-    places: NDArray[np.uint8],
-    pruner: NDArray[np.float32],
-    n_threads: int | None,
-) -> dict[str, float]:
-    """How many gold heads the pruner keeps, percent, and how many heads a word."""
-    assert corpus.heads is not None
-    nothing = np.zeros(2 + len(places), dtype=np.float32)
-    scorer = make_scorer(schema, settings, nothing, pruner, places)
-    kept, first = kept_heads(
-        scorer, corpus.fields, corpus.starts, corpus.lengths, n_threads=n_threads
-    )
-    owners = np.repeat(np.arange(len(corpus.fields)), np.diff(first))
-    return {
-        "recall": round(100 * float((kept == corpus.heads[owners]).sum()) / corpus.words, 3),
-        "heads_per_word": round(len(kept) / corpus.words, 3),
-    }
-
-
 def _train_parser(
     schema: Schema,
-    corpus: Corpus,
-    dev: Corpus | None,
+    parts: Sequence[Pruned],
     settings: SamplingSettings,
     places: NDArray[np.uint8],
     pruner: NDArray[np.float32],
     n_threads: int | None,
     report: Report,
 ) -> NDArray[np.float32]:
-    """The weights of the parser: float32[2 ** bits + n_cells]."""
+    """The weights of the parser: float32[2 ** bits + n_cells].  parts: train and perhaps dev."""
+    train, *others = parts
+    dev = others[0] if others else None
+    corpus = train.corpus
     assert corpus.heads is not None
     assert corpus.labels is not None
-    nothing = np.zeros(2 + len(places), dtype=np.float32)
-    pruning = make_scorer(schema, settings, nothing, pruner, places)
-    kept = kept_heads(pruning, corpus.fields, corpus.starts, corpus.lengths, n_threads=n_threads)
     learner = Learner(
         size=1 << settings.bits,
         n_cells=len(places),
         order=settings.order,
         C=settings.C,
-        morph_end=pruning.morph_end,
+        morph_end=corpus.fields.shape[1] - N_EXTRA,
     )
     few = replace(settings, max_labels=settings.training_labels)
     scorer = make_scorer(schema, few, learner.weights, pruner, places)
-    best: tuple[float, NDArray[np.float32]] | None = None
+    best: tuple[float, int, NDArray[np.float32]] | None = None
     for epoch in range(1, settings.epochs + 1):
         done = 0
         for batch in _shuffled(len(corpus), epoch, settings):
@@ -185,7 +188,7 @@ def _train_parser(
                 temperature=settings.temperature,
                 label_share=0.0,
                 seeds=corpus.seeds + np.uint64(epoch),
-                kept=kept,
+                kept=(train.heads, train.first),
                 gold=(corpus.heads, corpus.labels),
                 costs=(1.0, settings.label_cost),
                 n_threads=n_threads,
@@ -212,15 +215,18 @@ def _train_parser(
                 make_scorer(schema, settings, averaged, pruner, places), dev, settings, n_threads
             )
             if best is None or uas + las > best[0]:
-                best = (uas + las, averaged)
+                best = (uas + las, epoch, averaged)
         report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus), uas, las))
-    return learner.averaged() if best is None else best[1]
+        if best is not None and epoch - best[1] >= settings.idle_epochs:
+            break
+    return learner.averaged() if best is None else best[2]
 
 
 def _accuracy(
-    scorer: Scorer, dev: Corpus, settings: SamplingSettings, n_threads: int | None
+    scorer: Scorer, part: Pruned, settings: SamplingSettings, n_threads: int | None
 ) -> tuple[float, float]:
     """UAS and LAS over all words, percent."""
+    dev = part.corpus
     heads, labels, _, _ = decode(
         scorer,
         dev.fields,
@@ -232,6 +238,7 @@ def _accuracy(
         temperature=settings.temperature,
         label_share=0.0,
         seeds=dev.seeds,
+        kept=(part.heads, part.first),
         n_threads=n_threads,
     )
     assert dev.heads is not None

@@ -60,7 +60,7 @@ class SamplingView:
         n_threads: int | None,
         report: Report,
     ) -> None:
-        """Train a parser; it stops early where dev says so."""
+        """Train a parser and write its files."""
         parser = train_sampling_parser(
             train,
             dev,
