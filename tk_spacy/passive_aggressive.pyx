@@ -70,7 +70,7 @@ cdef class Learner:
     feature id.  C: aggressiveness, positive, possibly infinite.  skip: node slots that may be
     skipped.  kernel_scale: factor on the kernel, positive.  add_loss: choose the competitor by
     score plus loss instead of by score.  list_width: number of features of a candidate within its
-    list, 0 for none.
+    list, 0 for none.  groups: columns of node rows whose combinations are few, see SupportScorer.
     """
 
     cdef readonly tuple kernel_parts, manual_parts
@@ -85,7 +85,7 @@ cdef class Learner:
 
     def __init__(
         self, *, kernel_parts, manual_parts, n_properties, total_steps, bits=22, C=INFINITY,
-        skip=(), kernel_scale=1.0, add_loss=False, list_width=0,
+        skip=(), kernel_scale=1.0, add_loss=False, list_width=0, groups=None,
     ):
         if not kernel_parts and not manual_parts:
             raise ValueError("kernel_parts and manual_parts are both empty, expected some")
@@ -97,7 +97,9 @@ cdef class Learner:
             raise ValueError(f"bits is {bits}, expected 8 to 30")
         self.kernel_parts = tuple(kernel_parts)
         self.manual_parts = tuple(manual_parts)
-        self.support = SupportLog(self.kernel_parts, n_properties, skip=tuple(skip))
+        self.support = SupportLog(
+            self.kernel_parts, n_properties, skip=tuple(skip), groups=groups
+        )
         self.total_steps = total_steps
         self.C = C
         self.kernel_scale = kernel_scale

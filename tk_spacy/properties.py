@@ -201,6 +201,18 @@ class Schema:
         nodes[:, pairs] = np.where((a > 0) & (b > 0), a * factor + b, MISSING)
         return np.ascontiguousarray(nodes, dtype=np.int32)
 
+    def property_groups(self) -> list[list[int]]:
+        """Columns of node rows in groups whose combinations of values are few.
+
+        The word's own tags and FEATS, its left neighbour's and its right neighbour's tags.  What
+        has a word form or a lemma in it is in none.
+        """
+        groups: dict[int, list[int]] = {0: [], -1: [], 1: []}
+        for i, p in enumerate(self.properties):
+            if not {p.first, p.second} & {FORM, LEMMA}:
+                groups[p.first_offset or p.second_offset].append(i)
+        return list(groups.values())
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, for msgpack or JSON; ids are positions."""
         return {

@@ -41,7 +41,8 @@ from tk_spacy.model_files import (
 from tk_spacy.passive_aggressive import add_candidate_scores, add_list_scores
 from tk_spacy.properties import Schema
 from tk_spacy.settings import Settings
-from tk_spacy.support import Support, SupportScorer
+from tk_spacy.support import Support
+from tk_spacy.support_scoring import SupportScorer
 from tk_spacy.threads import effective_n_threads
 from tk_spacy.treebank import Sentence
 
@@ -86,7 +87,9 @@ class Reranker:
             list_features=self.list_features,
         )
         object.__setattr__(self, "_encoder", encoder)
-        object.__setattr__(self, "_scorer", SupportScorer(self.support))
+        object.__setattr__(
+            self, "_scorer", SupportScorer(self.support, self.schema.property_groups())
+        )
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
 

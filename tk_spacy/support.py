@@ -7,28 +7,27 @@ are merged and zero weights dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.kernel import node_columns, slot_layout
+from tk_spacy.kernel import slot_layout
 from tk_spacy.part_types import part_type
-from tk_spacy.scoring import add_part_scores, count_matches
+
+NODE, EDGE = 0, 1
+"""Kinds of slots, see kernel.slot_layout."""
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
-
-MAX_COUNTS = 16_000_000
-"""Cells of the table of match counts that are held at a time, two bytes each."""
 
 
 def node_rows(kinds: Int32) -> NDArray[np.intp]:
     """Rows of the node slots in support columns, where an edge slot takes three."""
     starts = np.concatenate(([0], np.cumsum(2 * kinds + 1)[:-1]))
-    return starts[kinds == 0]
+    return starts[kinds == NODE]
 
 
 def distinct(rows: Int32) -> tuple[Int32, NDArray[np.intp]]:
@@ -158,6 +157,8 @@ class Support:
             )
             _check_ids(f"{name}.columns", columns[rows], len(self.nodes))
             _check_ids(f"{name}.skips", self.skips[name], 2)
+            if not self.skips[name][kinds == EDGE].all():
+                raise ValueError(f"{name}.skips has 0 for an edge, which may always be left out")
             _check_ids(f"{name}.origins", origins[:, 0], len(weights))
 
 
@@ -180,78 +181,3 @@ def _check_array(
 def _check_ids(name: str, ids: NDArray[Any], n: int) -> None:
     if ids.size and (ids.min() < 0 or ids.max() >= n):
         raise ValueError(f"{name} holds {ids.min()} to {ids.max()}, expected 0 to {n - 1}")
-
-
-class SupportScorer:
-    """Scores parts against a frozen support."""
-
-    def __init__(self, support: Support) -> None:
-        self._columns = np.ascontiguousarray(support.nodes.T)
-        self._types = [
-            (slot_layout(part_type(name)), support.skips[name], parts.columns, parts.weights)
-            for name, parts in support.types.items()
-        ]
-
-    def add_scores(
-        self,
-        nodes: Sequence[Int32],
-        slots: Sequence[Sequence[Int32]],
-        out: Sequence[Sequence[Float64]],
-        *,
-        n_threads: int | None = None,
-    ) -> None:
-        """Add to out the weighted kernel of parts.
-
-        For each sentence: nodes int32[n + 2, P]; for each type slots int32[p, w], and out
-        float64[p].
-        """
-        add_batch_scores(nodes, slots, out, self._columns, self._types, n_threads)
-
-
-def add_batch_scores(
-    nodes: Sequence[Int32],
-    slots: Sequence[Sequence[Int32]],
-    out: Sequence[Sequence[Float64]],
-    columns: Int32,
-    types: Sequence[tuple[Int32, Int32, Int32, Float64]],
-    n_threads: int | None,
-) -> None:
-    """Add to out the weighted kernel of parts; nodes, slots and out as SupportScorer.add_scores.
-
-    columns: int32[P, s], the support's nodes.  types: for each part type its slots' kinds and
-    skips, its support columns and weights.
-    """
-    # One parallel pass over many sentences, as many at a time as keeps the counts small.
-    start = 0
-    while start < len(nodes):
-        stop, n_rows = start, 0
-        while stop < len(nodes) and (
-            stop == start or (n_rows + len(nodes[stop])) * columns.shape[1] <= MAX_COUNTS
-        ):
-            n_rows += len(nodes[stop])
-            stop += 1
-        counts = count_matches(np.concatenate(nodes[start:stop]), columns, n_threads=n_threads)
-        first_rows = np.cumsum([0] + [len(rows) for rows in nodes[start : stop - 1]])
-        for i, (kinds, skips, parts, weights) in enumerate(types):
-            moved = [
-                _shifted(item[i], kinds, int(first))
-                for item, first in zip(slots[start:stop], first_rows, strict=True)
-            ]
-            together = moved[0] if len(moved) == 1 else np.concatenate(moved)
-            scores = np.zeros(len(together))
-            add_part_scores(
-                counts, together, parts, weights, kinds, skips, scores, n_threads=n_threads
-            )
-            done = 0
-            for item in out[start:stop]:
-                item[i][:] += scores[done : done + len(item[i])]
-                done += len(item[i])
-        start = stop
-
-
-def _shifted(slots: Int32, kinds: Int32, first: int) -> Int32:
-    if not first:
-        return slots
-    moved = slots.copy()
-    moved[:, node_columns(kinds)] += first
-    return moved

@@ -7,58 +7,31 @@ against the entries since then only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.growing_parts import Columns, GrowingParts, Values
 from tk_spacy.kernel import node_columns, slot_layout
+from tk_spacy.node_groups import NodeGroups
 from tk_spacy.part_types import PartType, part_type
-from tk_spacy.scoring import length_bins
-from tk_spacy.support import Support, add_batch_scores, distinct, merge, node_rows
+from tk_spacy.plain_scoring import length_bins
+from tk_spacy.scoring import fits_bytes
+from tk_spacy.support import Support, distinct, merge, node_rows
+from tk_spacy.support_scoring import (
+    KEPT_BYTES,
+    MOST_COMBINATIONS,
+    add_batch_scores,
+    add_compiled_scores,
+)
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
 
-
-class _Columns:
-    """A growing int32 table kept column by column: appending rows is cheap, and so are slices."""
-
-    def __init__(self, width: int) -> None:
-        self._table: Int32 = np.empty((width, 256), dtype=np.int32)
-        self.size = 0
-
-    def append(self, rows: Int32) -> None:
-        """Append rows, int32[r, width]."""
-        needed = self.size + len(rows)
-        if needed > self._table.shape[1]:
-            grown = np.empty((len(self._table), 2 * needed), dtype=np.int32)
-            grown[:, : self.size] = self._table[:, : self.size]
-            self._table = grown
-        self._table[:, self.size : needed] = rows.T
-        self.size = needed
-
-    def slice(self, start: int, stop: int | None = None) -> Int32:
-        """Columns start..stop of the table: int32[width, stop - start]."""
-        return self._table[:, start : self.size if stop is None else stop]
-
-
-class _Values:
-    """A growing float64 vector."""
-
-    def __init__(self) -> None:
-        self._values: Float64 = np.empty(256)
-        self.size = 0
-
-    def append(self, values: Float64) -> None:
-        needed = self.size + len(values)
-        if needed > len(self._values):
-            self._values = np.concatenate([self._values[: self.size], np.empty(needed)])
-        self._values[self.size : needed] = values
-        self.size = needed
-
-    def slice(self, start: int, stop: int | None = None) -> Float64:
-        return self._values[start : self.size if stop is None else stop]
+FEW = 512
+"""Support parts that are scored without compiling them."""
 
 
 def _support_columns(slots: Int32, kinds: Int32) -> Int32:
@@ -80,12 +53,12 @@ class _TypeLog:
     type: PartType
     kinds: Int32
     skips: Int32
-    parts: _Columns
+    parts: Columns
     node_columns: NDArray[np.intp]
     """Columns of the node slots in slot form; node_rows: the same in support columns."""
     node_rows: NDArray[np.intp]
-    weights: _Values
-    averaged: _Values
+    weights: Values
+    averaged: Values
     origins: list[tuple[int, int, int]]
     """For each update the number of its parts, its training sentence and its own number."""
 
@@ -103,14 +76,19 @@ class SupportLog:
     """Support parts in the order in which training adds them.
 
     types: names of the part types that the kernel compares.  n_properties: width of node rows.
-    skip: names of node slots that may be skipped.
+    skip: names of node slots that may be skipped.  groups: see SupportScorer.
     """
 
     def __init__(
-        self, types: tuple[str, ...], n_properties: int, *, skip: tuple[str, ...] = ()
+        self,
+        types: tuple[str, ...],
+        n_properties: int,
+        *,
+        skip: tuple[str, ...] = (),
+        groups: Sequence[Sequence[int]] | None = None,
     ) -> None:
         self.skip = skip
-        self._nodes = _Columns(n_properties)
+        self._nodes = Columns(n_properties)
         self._logs = []
         for name in types:
             kind = part_type(name)
@@ -120,15 +98,20 @@ class SupportLog:
                     type=kind,
                     kinds=kinds,
                     skips=np.array(kind.skips(skip), dtype=np.int32),
-                    parts=_Columns(int(len(kinds) + 2 * kinds.sum())),
+                    parts=Columns(int(len(kinds) + 2 * kinds.sum())),
                     node_columns=node_columns(kinds),
                     node_rows=node_rows(kinds),
-                    weights=_Values(),
-                    averaged=_Values(),
+                    weights=Values(),
+                    averaged=Values(),
                     origins=[],
                 )
             )
         self._updates = 0
+        self._groups = NodeGroups([range(n_properties)] if groups is None else groups, n_properties)
+        self._grown = [
+            GrowingParts(log.kinds, log.skips, self._groups, memory=KEPT_BYTES // len(self._logs))
+            for log in self._logs
+        ]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -186,14 +169,37 @@ class SupportLog:
         """
         if self._updates == since.updates:
             return
-        columns = self._nodes.slice(since.nodes)
-        types = []
-        for i, log in enumerate(self._logs):
-            start, stop = since.parts[i], log.parts.size
-            parts = log.parts.slice(start, stop).copy()
-            parts[log.node_rows] -= since.nodes
-            types.append((log.kinds, log.skips, parts, log.weights.slice(start, stop)))
-        add_batch_scores(nodes, slots, out, columns, types, n_threads)
+        grown_by = [log.parts.size - n for log, n in zip(self._logs, since.parts, strict=True)]
+        if max(grown_by, default=0) < FEW or not fits_bytes(self._groups.n_properties):
+            columns = self._nodes.slice(since.nodes)
+            types = []
+            for i, log in enumerate(self._logs):
+                start = since.parts[i]
+                parts = log.parts.slice(start).copy()
+                parts[log.node_rows] -= since.nodes
+                types.append((log.kinds, log.skips, parts, log.weights.slice(start)))
+            add_batch_scores(nodes, slots, out, columns, types, n_threads)
+            return
+        if len(self._groups) > MOST_COMBINATIONS:
+            self._groups.clear()
+            for grown in self._grown:
+                grown.compiled.keeper.clear()
+        for grown, log in zip(self._grown, self._logs, strict=True):
+            grown.follow(log.parts, log.weights, self._nodes)
+        with ExitStack() as stack:
+            first = [
+                stack.enter_context(grown.since(start))
+                for grown, start in zip(self._grown, since.parts, strict=True)
+            ]
+            add_compiled_scores(
+                nodes, slots, out, self._groups, [grown.compiled for grown in self._grown],
+                first=first, n_threads=n_threads,
+            )  # fmt: skip
+
+    def forget(self, before: Mark) -> None:
+        """What came before a mark will not be scored with any more: its compiled form can go."""
+        for grown, start in zip(self._grown, before.parts, strict=True):
+            grown.forget(start)
 
     def freeze(self, *, tolerance: float = 0.0) -> Support:
         """The set of distinct parts with their averaged weights."""

@@ -168,6 +168,7 @@ def learn(
         kernel_scale=settings.kernel_scale,
         add_loss=settings.competitor == "violator",
         list_width=len(list_features.names) if list_features else 0,
+        groups=schema.property_groups(),
     )
     for item in items:
         item.reset()
@@ -182,6 +183,7 @@ def learn(
                 learner.step(item)
             if progress is not None:
                 progress(learner.steps, total)
+        learner.support.forget(min((item.mark for item in items), key=lambda mark: mark.updates))
     support = learner.support.freeze()
     reranker = Reranker(
         schema=schema,

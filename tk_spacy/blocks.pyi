@@ -1,0 +1,29 @@
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.node_groups import NodeGroups
+
+Int32 = NDArray[np.int32]
+
+SIZE: Final[int]
+MAX_NAMES: Final[int]
+
+def block_bounds(columns: Int32, kinds: Int32, *, size: int = ...) -> list[int]: ...
+def edge_rows(kinds: Int32) -> NDArray[np.intp]: ...
+
+class Block:
+    def __init__(
+        self,
+        columns: Int32,
+        weights: Sequence[float] | NDArray[Any],
+        kinds: Int32,
+        ids: Int32,
+        singles: Int32,
+        groups: NodeGroups,
+        capacity: int,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def weigh(self, weights: Sequence[float] | NDArray[Any]) -> None: ...

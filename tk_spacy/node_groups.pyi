@@ -1,0 +1,21 @@
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32 = NDArray[np.int32]
+
+class Interner:
+    width: int
+    size: int
+    def __init__(self, width: int) -> None: ...
+
+class NodeGroups:
+    n_properties: int
+    groups: list[Int32]
+    singles: Int32
+    interners: list[Interner]
+    def __init__(self, groups: Sequence[Sequence[int]], n_properties: int) -> None: ...
+    def clear(self) -> None: ...
+    def __len__(self) -> int: ...
+    def encode(self, nodes: Int32) -> tuple[Int32, Int32]: ...
