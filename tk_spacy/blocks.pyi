@@ -6,22 +6,22 @@ from numpy.typing import NDArray
 
 from tk_spacy.node_groups import NodeGroups
 
-Int32 = NDArray[np.int32]
+_Int32 = NDArray[np.int32]
 
 SIZE: Final[int]
 MAX_NAMES: Final[int]
 
-def block_bounds(columns: Int32, kinds: Int32, *, size: int = ...) -> list[int]: ...
-def edge_rows(kinds: Int32) -> NDArray[np.intp]: ...
+def block_bounds(columns: _Int32, kinds: _Int32, *, size: int = ...) -> list[int]: ...
+def edge_rows(kinds: _Int32) -> NDArray[np.intp]: ...
 
 class Block:
     def __init__(
         self,
-        columns: Int32,
+        columns: _Int32,
         weights: Sequence[float] | NDArray[Any],
-        kinds: Int32,
-        ids: Int32,
-        singles: Int32,
+        kinds: _Int32,
+        ids: _Int32,
+        singles: _Int32,
         groups: NodeGroups,
         capacity: int,
     ) -> None: ...

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Int32 = NDArray[np.int32]
+_Int32 = NDArray[np.int32]
 
 class Interner:
     width: int
@@ -12,10 +12,10 @@ class Interner:
 
 class NodeGroups:
     n_properties: int
-    groups: list[Int32]
-    singles: Int32
+    groups: list[_Int32]
+    singles: _Int32
     interners: list[Interner]
     def __init__(self, groups: Sequence[Sequence[int]], n_properties: int) -> None: ...
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
-    def encode(self, nodes: Int32) -> tuple[Int32, Int32]: ...
+    def encode(self, nodes: _Int32) -> tuple[_Int32, _Int32]: ...

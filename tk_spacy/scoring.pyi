@@ -8,8 +8,8 @@ from tk_spacy.blocks import Block
 from tk_spacy.node_groups import NodeGroups
 from tk_spacy.row_keeper import RowKeeper
 
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+_Int32 = NDArray[np.int32]
+_Float64 = NDArray[np.float64]
 
 LARGEST_BYTE: Final[int]
 LARGEST_SHORT: Final[int]
@@ -20,22 +20,22 @@ class CompiledParts:
     blocks: list[Block]
     keeper: RowKeeper
     groups: NodeGroups
-    kinds: Int32
+    kinds: _Int32
     def __init__(
         self,
-        kinds: Int32,
-        skips: Int32,
+        kinds: _Int32,
+        skips: _Int32,
         groups: NodeGroups,
-        frequent: Sequence[Int32],
+        frequent: Sequence[_Int32],
         limit: int,
     ) -> None: ...
-    def append(self, columns: Int32, weights: Float64, ids: Int32, singles: Int32) -> None: ...
+    def append(self, columns: _Int32, weights: _Float64, ids: _Int32, singles: _Int32) -> None: ...
     def add_scores(
         self,
-        ids: Int32,
-        singles: Int32,
-        parts: Int32,
-        out: Float64,
+        ids: _Int32,
+        singles: _Int32,
+        parts: _Int32,
+        out: _Float64,
         *,
         first: int = ...,
         n_threads: int | None = ...,
