@@ -105,6 +105,9 @@ def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | N
     )
     if whole.kept:
         run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
+    if whole.damaged:
+        names = ", ".join(whole.damaged)
+        run.progress.note(f"damaged in {work} and made again: {names} parser of all of train")
 
     def on_fold(fold: FoldProgress) -> None:
         whole.poll()
