@@ -6,7 +6,7 @@ import random
 import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from spacy.training import Example
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.kbest_io import read_kbest
+from tk_spacy.places import work_directory
 from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings, suit
@@ -172,6 +173,7 @@ def _jackknifed(
     with (
         tempfile.TemporaryDirectory(prefix="tk_spacy_folds_") as temporary,
         _random_state_kept(),
+        nullcontext() if workdir is None else work_directory(Path(workdir)),
     ):
         return jackknife(
             sentences,
@@ -183,6 +185,7 @@ def _jackknifed(
             inventory=inventory,
             n_threads=n_threads,
             progress=on_progress,
+            note=report,
         )
 
 
