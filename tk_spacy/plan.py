@@ -20,6 +20,7 @@ from tk_spacy.places import (
     check_work_directory,
     fingerprint,
 )
+from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.making import check_names, make_views
@@ -209,6 +210,8 @@ def make_plan(options: TrainOptions) -> Plan:
     notes: list[str] = []
     sentences = {name: load_treebank(path) for name, path in paths.items()}
     notes += overlap_notes(sentences)
+    if (note := morph_note(sentences["train"])) is not None:
+        notes.append(note)
     inventory = LabelInventory()
     ready = {
         "train": options.candidates,

@@ -17,7 +17,7 @@ from spacy.training import Example
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.kbest_io import read_kbest
 from tk_spacy.places import work_directory
-from tk_spacy.properties import Schema
+from tk_spacy.properties import Schema, morph_note
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings, suit
 from tk_spacy.training import train_reranker
@@ -69,6 +69,8 @@ def train_from_examples(
     The rest: see `TkReranker.initialize`.  report: called with lines about the progress.
     """
     sentences = gold_sentences(examples)
+    if (note := morph_note(sentences)) is not None:
+        report(note)
     inventory = LabelInventory()
     views = [
         pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
