@@ -5,7 +5,7 @@ import pytest
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.kbest_io import FileSource, read_kbest, write_kbest
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.treebank import Sentence, TreebankError, load_treebank
 
 TREEBANK = """\
 # newdoc id = d1
@@ -144,6 +144,26 @@ def test_kbest_reads_both_forms_alike(write):
     np.testing.assert_array_equal(compact.scores[:, :1], expanded.scores)
     assert compact.sources == ("a", "b")
     assert (compact.base, expanded.base) == (1, 0)
+
+
+def test_kbest_trees_of_compact_files_are_their_candidates(write):
+    for heads in ("2 1", "0 0", "_ _", "9 x"):
+        first, second = heads.split()
+        rows = [line.split("\t") for line in COMPACT.splitlines()]
+        words = [row for row in rows if len(row) == 10]
+        words[0][6:8], words[1][6:8] = [first, "odd"], [second, "odd"]
+        path = write("\n".join("\t".join(row) for row in rows) + "\n")
+        ((sentence, trees),) = read_kbest(path, inventory=LabelInventory())
+        ((expected, good),) = read_kbest(write(COMPACT), inventory=LabelInventory())
+        np.testing.assert_array_equal(trees.heads, good.heads)
+        assert sentence.to_conllu() == expected.to_conllu()
+        assert sentence.heads.tolist() == trees.heads[0].tolist()
+
+
+def test_kbest_trees_of_expanded_files_must_be_trees(write):
+    path = write(EXPANDED.replace("2\ty\t_\t_\t_\t_\t1", "2\ty\t_\t_\t_\t_\t2"))
+    with pytest.raises(TreebankError, match="word 2 is its own HEAD"):
+        list(read_kbest(path, inventory=LabelInventory()))
 
 
 def test_kbest_reads_a_sentence_at_a_time(write):

@@ -254,6 +254,48 @@ def test_cli_parse_writes_lists(parser: Path, tmp_path: Path) -> None:
     assert 2 < max(map(len, lists)) <= 5
 
 
+BROKEN_TREES = {
+    "cycle": lambda row: {"0": "1"}.get(row[6], row[6]),
+    "two roots": lambda row: "0",
+    "no number": lambda row: "here",
+    "far away": lambda row: "999",
+    "some missing": lambda row: {"0": "_"}.get(row[6], row[6]),
+    "empty": lambda row: "",
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN_TREES)
+def test_cli_parses_files_with_broken_trees(parser: Path, tmp_path: Path, fault: str) -> None:
+    rows = [line.split("\t") for line in treebank()["dev"].read_text("utf-8").splitlines()]
+    for row in rows:
+        if len(row) == 10:
+            row[6] = BROKEN_TREES[fault](row)
+            row[7] = "" if fault == "empty" else "odd label"
+    broken = tmp_path / "broken.conllu"
+    broken.write_text("\n".join("\t".join(row) for row in rows) + "\n", encoding="utf-8")
+    for command, model in (
+        ("parse", parser),
+        ("kbest", parser),
+        ("rerank", sampling_training()[0]),
+    ):
+        written = {}
+        for name, source in {"broken": broken, "good": treebank()["dev"]}.items():
+            written[name] = tmp_path / f"{command}-{name}.conllu"
+            result = invoke(command, model, source, "-o", written[name], "--json", "-q")
+            assert result.exit_code == 0, result.output
+            if command != "kbest":
+                scores = json.loads(result.stdout)["total"]["scores"]
+                assert (scores is None) == (name == "broken" and fault != "two roots")
+        assert written["broken"].read_bytes() == written["good"].read_bytes()
+    refusing = [("train-parser", broken, "-o", tmp_path / "new")]
+    if fault != "two roots":  # which systems may give, and some treebanks have
+        refusing.append(("evaluate", broken, treebank()["dev"]))
+    for command in refusing:
+        refused = invoke(*command)
+        assert refused.exit_code == 1
+        assert "broken.conllu:" in refused.stderr
+
+
 def test_cli_parse_a_directory_with_a_broken_file(parser: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "good.conllu").write_bytes(treebank()["dev"].read_bytes())

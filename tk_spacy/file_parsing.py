@@ -51,8 +51,8 @@ class FileParser(FileWorker):
         self, job: Job, tally: Tally, report: Report
     ) -> Iterator[tuple[Sentence, Pair | None]]:
         """Each sentence with its best tree, and with its list where lists are wanted."""
-        # The input's trees are only compared with, so they may have several roots.
-        sentences = read_conllu(job.source, trees="optional", single_root=False)
+        # The input's trees are only compared with, and need be none.
+        sentences = read_conllu(job.source, trees="any", single_root=False)
         inventory = LabelInventory()
         for batch in in_batches(sentences, len):
             for gold, (tree, trees) in zip(batch, self._trees(batch, inventory), strict=True):
