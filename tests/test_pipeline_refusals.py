@@ -74,6 +74,16 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"search": "beam"}, "search by beam concerns the spacy view only"),
         ({"views": ("spacy",), "sampling": {"order": 2}}, "order concerns the sampling view only"),
         ({"test": None}, "no test treebank"),
+        ({"views": ("spacy",)}, "views would have no effect: candidates are given for all parts"),
+        ({"sampling": {"epochs": 3}}, "epochs would have no effect: candidates are given for all"),
+        ({"folds": 3}, "folds would have no effect: .* no parser is trained or asked; leave it"),
+        ({"processes": 1}, "processes would have no effect"),
+        ({"asked": frozenset({"output", "views"})}, "views would have no effect"),
+        ({"candidates": None, "views": ("spacy",), "upstream": "m", "folds": 3}, "is given, so no"),
+        ({"dev_candidates": None, "folds": 3}, "for train, so there is no jackknife"),
+        ({"views": ("spacy",), "upstream": "m", "folds": 3}, "folds would have no effect"),
+        ({"views": ("spacy",), "upstream": "m", "backward": False}, "backward would have no"),
+        ({"views": ("sampling", "spacy"), "upstream": "m"}, "the sampling view cannot be used"),
     ],
 )
 def test_pipeline_refuses_options_that_make_no_sense(
