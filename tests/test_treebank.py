@@ -119,33 +119,6 @@ def test_treebank_optional_trees_are_still_checked(file: Write) -> None:
         load_treebank(path, trees="optional")
 
 
-@pytest.mark.parametrize(
-    "name", sorted(name for name, _, reason in EXPECTED if "HEAD" in reason.partition(";")[0])
-)
-def test_treebank_takes_any_heads_if_asked(name: str) -> None:
-    broken = load_treebank(BROKEN / name, trees="any")
-    assert len(broken) > 1
-    (bad,) = [sentence for sentence in broken if not sentence.has_tree]
-    assert set(bad.heads.tolist()) == {-1}
-    # All but HEAD and DEPREL is there, and is written back.
-    mended = [s.with_tree([0] + [1] * (len(s) - 1), s.deprels).to_conllu() for s in broken]
-    lines = [line.split("\t") for line in "".join(mended).splitlines()]
-    before = [line.split("\t") for line in (BROKEN / name).read_text().splitlines()]
-    assert [row[:6] + row[7:] for row in lines] == [row[:6] + row[7:] for row in before]
-
-
-def test_treebank_takes_empty_heads_and_labels_if_asked(file: Write) -> None:
-    path = file(PLAIN.replace("\t2\tnsubj", "\t\t").replace("punct\t_", "\t_"))
-    (sentence,) = load_treebank(path, trees="any")
-    assert sentence.heads.tolist() == [-1, -1, -1]
-    assert sentence.deprels == ("_", "root", "_")
-    with pytest.raises(TreebankError, match=r"in.conllu:2: HEAD is empty"):
-        load_treebank(path, trees="optional")
-    path = file(PLAIN.replace("Owls\towl", "Owls\t"))
-    with pytest.raises(TreebankError, match=r"in.conllu:2: LEMMA is empty"):
-        load_treebank(path, trees="any")
-
-
 def test_treebank_several_roots_only_if_asked(file: Write) -> None:
     path = file(PLAIN.replace("\t2\tpunct", "\t0\troot"))
     (sentence,) = load_treebank(path, single_root=False)

@@ -28,6 +28,13 @@ from tk_spacy.sentence import (
 )
 
 _NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
 _POOL_SIZE = 200_000  # strings shared between sentences; bounded, so that memory stays flat
 
 
@@ -60,6 +67,9 @@ class Reader:
         before = ""
         start = 0
         first = next(file, b"")
+        for mark, name in _COMPRESSED.items():
+            if first.startswith(mark):
+                self._fail(0, f"compressed ({name}); decompress it first, and give the plain file")
         if first.startswith(BOM_UTF8):
             before, first = "\ufeff", first.removeprefix(BOM_UTF8)
         for number, raw in enumerate(chain([first], file), 1):
