@@ -16,7 +16,9 @@ from trainings import (
     treebank,
 )
 
+from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
+from tk_spacy.kbest_io import read_kbest, write_kbest
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import make_plan
 from tk_spacy.treebank import load_treebank
@@ -47,6 +49,16 @@ def test_pipeline_refuses_lists_of_different_parsers(tmp_path: Path) -> None:
     other.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="scores 'spacy', the candidates of dev 'turbo'"):
         train_pipeline(options(tmp_path / "model", dev_candidates=other))
+
+
+@pytest.mark.parametrize("part", ["train", "dev", "test"])
+def test_pipeline_refuses_lists_without_alternatives(tmp_path: Path, part: str) -> None:
+    pairs = read_kbest(list_files()[part], inventory=LabelInventory(), k=1)
+    write_kbest(tmp_path / "single.conllu", pairs)
+    option = "candidates" if part == "train" else f"{part}_candidates"
+    wanted = options(tmp_path / "model", **{option: tmp_path / "single.conllu"})
+    with pytest.raises(UserError, match=r"single\.conllu: no list has more than one tree, so the"):
+        make_plan(wanted)
 
 
 def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:

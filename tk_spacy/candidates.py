@@ -349,3 +349,12 @@ def in_batches(items: Iterable[T], cells: Callable[[T], int]) -> Iterator[list[T
             batch, total = [], 0
     if batch:
         yield batch
+
+
+def check_alternatives(lists: Iterable[CandidateList], *, where: str) -> None:
+    """Raises CandidateError where no list of a file leaves a choice, and so nothing to learn."""
+    if all(len(trees) == 1 for trees in lists):
+        raise CandidateError(
+            f"{where}: no list has more than one tree, so there is nothing to choose from; make "
+            "longer ones (`tk-spacy kbest` with --k)"
+        )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, check_alternatives
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import FileSource
 from tk_spacy.places import (
@@ -316,7 +316,9 @@ def read_lists(
     path: Path, sentences: Sequence[Sentence], inventory: LabelInventory, k: int
 ) -> list[CandidateList]:
     """Ready lists for all sentences.  Raises CandidateError where they do not fit."""
-    return list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
+    lists = list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
+    check_alternatives(lists, where=str(path))
+    return lists
 
 
 def check_sources(parts: Mapping[str, Part], sources: Sequence[str]) -> None:

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from spacy.training import Example
 
-from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
+from tk_spacy.candidates import (
+    CandidateError,
+    CandidateList,
+    LabelInventory,
+    check_alternatives,
+)
 from tk_spacy.kbest_io import read_kbest
 from tk_spacy.places import work_directory
 from tk_spacy.properties import Schema, morph_note
@@ -147,6 +152,7 @@ def lists_from_file(
             shown = " ".join(sentence.forms[:8]) + (" ..." if len(sentence) > 8 else "")
             raise CandidateError(f"{path}: no candidates for training sentence {number}: {shown}")
         lists.append(found[sentence.forms].popleft())
+    check_alternatives(lists, where=str(path))
     return lists
 
 
