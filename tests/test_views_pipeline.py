@@ -1,6 +1,7 @@
 """`tk-spacy train` with a sampling parser, alone and beside a spaCy parser: models and commands."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -320,6 +321,27 @@ def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert message in result.stderr
         assert not (tmp_path / "out.conllu").exists()
+
+
+@pytest.mark.parametrize("content", [b'{"form', b"", b"[1]", None])
+@pytest.mark.parametrize(
+    ("command", "component"), [("rerank", "tk_reranker"), ("parse", "tk_parser")]
+)
+def test_cli_a_damaged_component_is_named(
+    tmp_path: Path, command: str, component: str, content: bytes | None
+) -> None:
+    model = shutil.copytree(sampling_training()[0], tmp_path / "model")
+    meta = model / component / "meta.json"
+    if content is None:
+        meta.unlink()
+    else:
+        meta.write_bytes(content)
+    result = invoke(command, model, treebank()["dev"], "-o", tmp_path / "out.conllu")
+    assert result.exit_code == 1
+    reason = "damaged or incomplete" if content is not None else "no tk-spacy"
+    assert result.stderr.splitlines()[-1].startswith(f"Error: {model / component}: {reason}")
+    assert "train it again" in result.stderr
+    assert not (tmp_path / "out.conllu").exists()
 
 
 @pytest.mark.parametrize("place", ["", "weights.npz", "new/out.conllu"])
