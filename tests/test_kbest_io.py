@@ -190,6 +190,7 @@ def test_kbest_k_cuts_lists(write):
         ("1:obl:tmod", "7:obl:tmod", 3, "7"),
         ("1:obl:tmod", "1", 3, "'1' is not HEAD:DEPREL"),
         ("1:obl:tmod", "1:", 3, "'1:' is not HEAD:DEPREL"),
+        ("1:obl:tmod", "1:obl\ttmod", 3, r"'1:obl\\ttmod' is not HEAD:DEPREL"),
         ("1:obl:tmod", "-1:x", 3, "'-1:x' is not HEAD:DEPREL"),
         ("a:-1.25", "a:high", 3, "score 'high' is no number"),
         ("a:-1.25", "-1.25", 3, "'-1.25' is not SOURCE:SCORE"),

@@ -348,7 +348,7 @@ def _read_arc(
     text: str, sentence: Sentence, offset: int, inventory: LabelInventory
 ) -> tuple[int, int]:
     head, colon, label = text.partition(":")
-    if not colon or not label or not (head.isascii() and head.isdigit()):
+    if not colon or not label or "\t" in label or not (head.isascii() and head.isdigit()):
         _fail(sentence, offset, f"{text!r} is not HEAD:DEPREL")
     if len(head) > MAX_DIGITS:
         _fail(sentence, offset, f"a HEAD of {len(head)} digits lies outside 0..{len(sentence)}")

@@ -119,6 +119,8 @@ def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[n
         raise ValueError(f"{name} are not one finite number for each id")
     if len(ids) and int(ids.max()) >= size:
         raise ValueError(f"an id of {name} is {ids.max()}, expected less than {size}")
+    if (ids[1:] <= ids[:-1]).any():
+        raise ValueError(f"ids of {name} are not in order, or repeated")
     weights = np.zeros(size, dtype=np.float32)
     weights[ids] = values
     return weights

@@ -235,6 +235,12 @@ class Schema:
                 raise ValueError("a table of values is no list of strings")
             if len(set(table)) != len(table):
                 raise ValueError("a table of values has one of them twice")
+        for name in ("use_cpos", "use_lemma"):
+            if not isinstance(data[name], bool):
+                raise ValueError(f"{name} is {data[name]!r}, expected true or false")
+        for label in data["labels"]:
+            if not label or any(character in label for character in "\t\n\r"):
+                raise ValueError(f"label {label!r} is empty or holds a tab or line break")
         if len(data["values"]) != FIRST_MORPH + len(data["morph"]):
             raise ValueError(
                 f"{len(data['values'])} tables of values, expected "
