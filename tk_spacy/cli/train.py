@@ -330,7 +330,8 @@ def train_cli(
         tk-spacy train train.conllu --dev dev.conllu -o model --candidates train.kbest.conllu
         --dev-candidates dev.kbest.conllu
 
-    Stopped halfway? The same command takes up the work where it stood.
+    Stopped halfway? The same command takes up the work where it stood, and makes again what was
+    damaged.
     """
     shell = Shell(quiet=quiet, as_json=as_json)
     work = workdir if workdir is not None else Path(f"{output}.work")
