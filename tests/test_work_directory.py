@@ -114,6 +114,12 @@ def test_jackknife_makes_damaged_lists_again(
         assert (a.scores == b.scores).all()
 
 
+def test_jackknife_names_a_file_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "folds").write_text("")
+    with pytest.raises(UserError, match="folds: cannot be written: File exists; remove it"):
+        folded(tmp_path / "folds", A)
+
+
 def test_jackknife_makes_a_damaged_parser_again(tmp_path: Path) -> None:
     folded(tmp_path, A, B)
     (tmp_path / "fold-01.json").write_text("{")

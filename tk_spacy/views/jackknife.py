@@ -141,7 +141,10 @@ def jackknife(
     """
     numbers = fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)
     folder = Path(workdir)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written: {error.strerror}; remove it") from error
     jobs = _make_jobs(sentences, views, numbers, folder=folder, k=k, n_threads=n_threads)
     report = progress or (lambda _: None)
     states = [_lists_state(job) for job in jobs]
