@@ -105,7 +105,7 @@ def test_batch_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_batch_does_the_rest_beside_a_broken_file(tmp_path: Path, processes: int) -> None:
     source = kbest_directory(tmp_path / "in")
     text = list_files()["dev"].read_text(encoding="utf-8")
-    (source / "broken.conllu").write_text(text.replace("\t0\troot", "\t99\troot", 1))
+    (source / "broken.conllu").write_text(text.replace(" 0:root", " 99:root", 1))
     (source / "empty.conllu").write_text("")
     results = {
         Path(result.source).name: result

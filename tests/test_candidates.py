@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory, invalid_trees
+from tk_spacy.candidates import (
+    BATCH,
+    BATCH_CELLS,
+    CandidateError,
+    CandidateList,
+    LabelInventory,
+    in_batches,
+    invalid_trees,
+)
 from tk_spacy.treebank import Sentence, check_tree
 
 CHAIN = [0, 1, 2]  # 1 <- 2 <- 3
@@ -155,3 +163,11 @@ def test_invalid_trees_agree_with_check_tree_on_long_sentences(heads):
 def test_invalid_trees_accept_the_longest_chain():
     for n in (1, 2, 3, 7, 8, 9, 200):
         assert not len(invalid_trees(np.arange(n, dtype=np.int32)[None]))
+
+
+def test_batches_hold_few_sentences_and_few_cells():
+    sizes = [1] * 600 + [BATCH_CELLS // 2] * 3 + [2 * BATCH_CELLS, 5, BATCH_CELLS]
+    batches = list(in_batches(iter(sizes), lambda size: size))
+    assert [size for batch in batches for size in batch] == sizes
+    assert [len(batch) for batch in batches] == [BATCH, BATCH, 89, 2, 1, 1, 1]
+    assert list(in_batches([], len)) == []

@@ -119,6 +119,22 @@ def test_cli_train_wrong_choices(tmp_path: Path, option: str, value: str, messag
     assert_refused(train(tmp_path / "model", option, value), tmp_path, message)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--views", "sampling"), ("--views", "spacy"), ("--epochs", 15), ("--order", 2),
+        ("--restarts", 9), ("--folds", 5), ("--processes", 1), ("--backward",),
+        ("--search", "discrepancy"),
+    ],
+)  # fmt: skip
+def test_cli_train_refuses_options_of_parsers_that_it_does_not_need(
+    tmp_path: Path, option: tuple[object, ...]
+) -> None:
+    name = str(option[0]).removeprefix("--")
+    message = f"{name} would have no effect: candidates are given for all parts, so no parser"
+    assert_refused(train(tmp_path / "model", *option), tmp_path, message)
+
+
 @pytest.mark.parametrize("part", ["train", "dev", "test", "train_lists", "dev_lists"])
 @pytest.mark.parametrize("fault", ["missing", "directory", "empty", "garbage", "binary"])
 def test_cli_train_bad_files(tmp_path: Path, part: str, fault: str) -> None:

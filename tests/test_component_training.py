@@ -171,6 +171,38 @@ def test_training_without_trees():
         spacy.blank("xx").add_pipe("tk_reranker").initialize(list)
 
 
+@pytest.mark.parametrize(
+    ("label", "fault"),
+    [
+        ("a\tb", "holds a tab or line break"),
+        ("a\nb", "holds a tab or line break"),
+        ("a\r", "holds a tab or line break"),
+        (" ", "is nothing but white space"),
+        ("nsubj||obj", "holds '||', by which spaCy marks arcs"),
+    ],
+)
+@pytest.mark.parametrize("name", ["tk_reranker", "tk_parser"])
+def test_training_with_a_label_that_no_tree_can_hold(name, label, fault):
+    nlp = trained_parser()
+    found = nlp.add_pipe(name)
+    examples = list(read_examples(generate(6), nlp))
+    reference = examples[3].reference
+    next(token for token in reference if token.head != token).dep_ = label
+    with pytest.raises(UserError, match=r"training example 4: label .* of token \d") as caught:
+        found.initialize(lambda: examples, nlp=nlp)
+    assert f"{fault}" in str(caught.value)
+    assert str(caught.value).endswith("; rename it")
+    assert "\n" not in str(caught.value)
+
+
+def test_training_with_odd_features_of_words():
+    nlp = trained_parser()
+    doc = doc_from_sentence(nlp.vocab, next(generate(1)), with_tree=True)
+    doc[0].set_morph("Case=a b\tc")
+    (sentence,) = gold_sentences([Example(Doc(nlp.vocab, words=[t.text for t in doc]), doc)])
+    assert sentence.feats[0] == "Case=a b c"
+
+
 def test_training_sees_the_tags_of_the_predicted_doc():
     nlp = trained_parser()
     (sentence,) = generate(1)

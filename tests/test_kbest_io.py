@@ -5,7 +5,7 @@ import pytest
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.kbest_io import FileSource, read_kbest, write_kbest
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.treebank import Sentence, TreebankError, load_treebank
 
 TREEBANK = """\
 # newdoc id = d1
@@ -146,6 +146,26 @@ def test_kbest_reads_both_forms_alike(write):
     assert (compact.base, expanded.base) == (1, 0)
 
 
+def test_kbest_trees_of_compact_files_are_their_candidates(write):
+    for heads in ("2 1", "0 0", "_ _", "9 x"):
+        first, second = heads.split()
+        rows = [line.split("\t") for line in COMPACT.splitlines()]
+        words = [row for row in rows if len(row) == 10]
+        words[0][6:8], words[1][6:8] = [first, "odd"], [second, "odd"]
+        path = write("\n".join("\t".join(row) for row in rows) + "\n")
+        ((sentence, trees),) = read_kbest(path, inventory=LabelInventory())
+        ((expected, good),) = read_kbest(write(COMPACT), inventory=LabelInventory())
+        np.testing.assert_array_equal(trees.heads, good.heads)
+        assert sentence.to_conllu() == expected.to_conllu()
+        assert sentence.heads.tolist() == trees.heads[0].tolist()
+
+
+def test_kbest_trees_of_expanded_files_must_be_trees(write):
+    path = write(EXPANDED.replace("2\ty\t_\t_\t_\t_\t1", "2\ty\t_\t_\t_\t_\t2"))
+    with pytest.raises(TreebankError, match="word 2 is its own HEAD"):
+        list(read_kbest(path, inventory=LabelInventory()))
+
+
 def test_kbest_reads_a_sentence_at_a_time(write):
     # The broken second sentence is only reached when asked for.
     path = write(COMPACT + COMPACT.replace("0:root 1", "0:root"))
@@ -170,6 +190,7 @@ def test_kbest_k_cuts_lists(write):
         ("1:obl:tmod", "7:obl:tmod", 3, "7"),
         ("1:obl:tmod", "1", 3, "'1' is not HEAD:DEPREL"),
         ("1:obl:tmod", "1:", 3, "'1:' is not HEAD:DEPREL"),
+        ("1:obl:tmod", "1:obl\ttmod", 3, r"'1:obl\\ttmod' is not HEAD:DEPREL"),
         ("1:obl:tmod", "-1:x", 3, "'-1:x' is not HEAD:DEPREL"),
         ("a:-1.25", "a:high", 3, "score 'high' is no number"),
         ("a:-1.25", "-1.25", 3, "'-1.25' is not SOURCE:SCORE"),

@@ -173,6 +173,16 @@ def test_pipeline_warns_of_dev_sentences_in_train(tmp_path: Path) -> None:
     ]
 
 
+def test_pipeline_warns_of_attributes_that_it_leaves_out(tmp_path: Path) -> None:
+    train = tmp_path / "train.conllu"
+    feats = "|".join(f"A{i:03}=1" for i in range(300))
+    text = treebank()["train"].read_text(encoding="utf-8")
+    train.write_text(text.replace("Number=Sing", f"{feats}|Number=Sing", 1), encoding="utf-8")
+    (note,) = make_plan(options(tmp_path / "model", train=train)).notes
+    assert note.startswith("FEATS have 3")
+    assert note.endswith("the 200 most frequent ones are used, the others are not")
+
+
 def test_pipeline_writes_through_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

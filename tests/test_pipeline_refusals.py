@@ -16,7 +16,9 @@ from trainings import (
     treebank,
 )
 
+from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
+from tk_spacy.kbest_io import read_kbest, write_kbest
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import make_plan
 from tk_spacy.treebank import load_treebank
@@ -49,6 +51,16 @@ def test_pipeline_refuses_lists_of_different_parsers(tmp_path: Path) -> None:
         train_pipeline(options(tmp_path / "model", dev_candidates=other))
 
 
+@pytest.mark.parametrize("part", ["train", "dev", "test"])
+def test_pipeline_refuses_lists_without_alternatives(tmp_path: Path, part: str) -> None:
+    pairs = read_kbest(list_files()[part], inventory=LabelInventory(), k=1)
+    write_kbest(tmp_path / "single.conllu", pairs)
+    option = "candidates" if part == "train" else f"{part}_candidates"
+    wanted = options(tmp_path / "model", **{option: tmp_path / "single.conllu"})
+    with pytest.raises(UserError, match=r"single\.conllu: no list has more than one tree, so the"):
+        make_plan(wanted)
+
+
 def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no candidates for sentence synthetic-dev-1"):
         train_pipeline(options(tmp_path / "model", dev_candidates=list_files()["test"]))
@@ -74,6 +86,16 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"search": "beam"}, "search by beam concerns the spacy view only"),
         ({"views": ("spacy",), "sampling": {"order": 2}}, "order concerns the sampling view only"),
         ({"test": None}, "no test treebank"),
+        ({"views": ("spacy",)}, "views would have no effect: candidates are given for all parts"),
+        ({"sampling": {"epochs": 3}}, "epochs would have no effect: candidates are given for all"),
+        ({"folds": 3}, "folds would have no effect: .* no parser is trained or asked; leave it"),
+        ({"processes": 1}, "processes would have no effect"),
+        ({"asked": frozenset({"output", "views"})}, "views would have no effect"),
+        ({"candidates": None, "views": ("spacy",), "upstream": "m", "folds": 3}, "is given, so no"),
+        ({"dev_candidates": None, "folds": 3}, "for train, so there is no jackknife"),
+        ({"views": ("spacy",), "upstream": "m", "folds": 3}, "folds would have no effect"),
+        ({"views": ("spacy",), "upstream": "m", "backward": False}, "backward would have no"),
+        ({"views": ("sampling", "spacy"), "upstream": "m"}, "the sampling view cannot be used"),
     ],
 )
 def test_pipeline_refuses_options_that_make_no_sense(

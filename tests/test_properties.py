@@ -7,7 +7,16 @@ import pytest
 import reference
 from test_kernel import choices_of, random_sentence
 
-from tk_spacy.properties import BOUNDARY, MISSING, ROOT, Schema, choose_pos_column
+from tk_spacy.properties import (
+    BOUNDARY,
+    FIRST_MORPH,
+    MAX_MORPH,
+    MISSING,
+    ROOT,
+    Schema,
+    choose_pos_column,
+    morph_note,
+)
 from tk_spacy.treebank import Sentence
 
 
@@ -88,3 +97,28 @@ def test_properties_schema_survives_storage():
         assert (again.encode(sentence).nodes == schema.encode(sentence).nodes).all()
     assert again.label_id("zz") == schema.label_id("zz") > 0
     assert again.label_id("never seen") == MISSING
+
+
+def featured(*feats):
+    return Sentence.from_columns(forms=["a"] * len(feats), feats=feats)
+
+
+def test_properties_of_very_many_attributes_are_the_most_frequent_ones():
+    names = [f"A{i:05}" for i in range(20_000)]
+    rare = featured(*("|".join(f"{name}=1" for name in names[i::5]) for i in range(5)))
+    frequent = [featured("Case=Nom|Zed=Yes", "Case=Acc"), featured("Zed=No", "_")]
+    schema = Schema.fit([rare, *frequent])
+    assert schema.morph == (*names[: MAX_MORPH - 2], "Case", "Zed")
+    encoded = schema.encode(frequent[0])
+    assert encoded.fields.shape == (4, FIRST_MORPH + MAX_MORPH)
+    assert (encoded.fields[1:3, -2:] > 0).tolist() == [[True, True], [True, False]]
+    assert morph_note([rare, *frequent]) == (
+        "FEATS have 20002 different attributes ('A00198', ...): the 200 most frequent ones are "
+        "used, the others are not"
+    )
+
+
+def test_properties_keep_all_attributes_up_to_the_limit():
+    sentence = featured("|".join(f"A{i:03}=1" for i in range(MAX_MORPH)))
+    assert len(Schema.fit([sentence]).morph) == MAX_MORPH
+    assert morph_note([sentence]) is None

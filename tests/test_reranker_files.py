@@ -52,6 +52,7 @@ def test_reranker_files_support_arrays_must_fit(model: Path, case: str) -> None:
     [
         ("ids", lambda a: a + np.uint32(10**9)),
         ("ids", lambda a: -a.astype(np.int64)),
+        ("ids", lambda a: np.append(a[:1], a[:-1])),
         ("values", lambda a: a * np.float32(np.nan)),
         ("values", lambda a: a[0]),
         ("values", lambda a: a[:5]),
@@ -73,6 +74,9 @@ def test_reranker_files_manual_weights_must_fit(model: Path, name: str, change) 
         {"labels": [1, 2]},
         {"pos_column": "ZPOS"},
         {"use_lemma": True},
+        {"use_lemma": 0},
+        {"use_cpos": "yes"},
+        {"labels": ["root", "a\tb"]},
     ],
 )
 def test_reranker_files_schema_must_hold_together(model: Path, change: dict) -> None:

@@ -10,11 +10,13 @@ from sampling_parsers import (
     own_scores,
     random_parser,
     random_sentence,
+    same,
     trained,
     treebank,
     with_settings,
 )
 
+from tk_spacy.candidates import LabelInventory
 from tk_spacy.properties import FIRST_ID
 from tk_spacy.sampling.decoder import decode
 from tk_spacy.sampling.words import encode
@@ -268,3 +270,26 @@ def test_search_lists_hold_few_trees_that_differ_in_labels_alone():
     assert max(variants[0.0]) <= 1
     assert max(variants[0.3]) <= 3
     assert sum(variants[0.0]) < sum(variants[0.3]) < sum(variants[1.0])
+
+
+def test_search_of_long_lists_in_batches_of_bounded_memory(monkeypatch):
+    parser, sentences, k = trained(), treebank()[1], 7
+    inventory = LabelInventory()
+    expected = list(parser.kbest(sentences, k=k, inventory=inventory))
+    scores = parser.score(sentences, expected)
+    cells, longest = [], max(len(s) for s in sentences)
+
+    def watched(*arguments, **options):
+        found = decode(*arguments, **options)
+        cells.append(found[0].size)
+        return found
+
+    monkeypatch.setattr("tk_spacy.sampling.parser.decode", watched)
+    monkeypatch.setattr("tk_spacy.candidates.BATCH_CELLS", 500)
+    lists = list(parser.kbest(sentences, k=k, inventory=inventory))
+    assert len(cells) > 5
+    assert max(cells) <= max(500, k * (longest + 2))
+    for a, b in zip(lists, expected, strict=True):
+        assert same(a, b)
+    for a, b in zip(parser.score(sentences, lists), scores, strict=True):
+        np.testing.assert_array_equal(a, b)

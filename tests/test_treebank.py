@@ -170,7 +170,7 @@ def test_treebank_missing_file_and_directory(tmp_path: Path) -> None:
 
 
 def test_treebank_unknown_option_is_the_programs_fault(file: Write) -> None:
-    with pytest.raises(ValueError, match="trees must be 'required' or 'optional', got 'maybe'"):
+    with pytest.raises(ValueError, match="'required', 'optional' or 'any', got 'maybe'"):
         read_conllu(file(PLAIN), trees="maybe")  # type: ignore[arg-type]
 
 

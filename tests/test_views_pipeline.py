@@ -1,6 +1,7 @@
 """`tk-spacy train` with a sampling parser, alone and beside a spaCy parser: models and commands."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,48 @@ def test_cli_parse_writes_lists(parser: Path, tmp_path: Path) -> None:
     assert 2 < max(map(len, lists)) <= 5
 
 
+BROKEN_TREES = {
+    "cycle": lambda row: {"0": "1"}.get(row[6], row[6]),
+    "two roots": lambda row: "0",
+    "no number": lambda row: "here",
+    "far away": lambda row: "999",
+    "some missing": lambda row: {"0": "_"}.get(row[6], row[6]),
+    "empty": lambda row: "",
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN_TREES)
+def test_cli_parses_files_with_broken_trees(parser: Path, tmp_path: Path, fault: str) -> None:
+    rows = [line.split("\t") for line in treebank()["dev"].read_text("utf-8").splitlines()]
+    for row in rows:
+        if len(row) == 10:
+            row[6] = BROKEN_TREES[fault](row)
+            row[7] = "" if fault == "empty" else "odd label"
+    broken = tmp_path / "broken.conllu"
+    broken.write_text("\n".join("\t".join(row) for row in rows) + "\n", encoding="utf-8")
+    for command, model in (
+        ("parse", parser),
+        ("kbest", parser),
+        ("rerank", sampling_training()[0]),
+    ):
+        written = {}
+        for name, source in {"broken": broken, "good": treebank()["dev"]}.items():
+            written[name] = tmp_path / f"{command}-{name}.conllu"
+            result = invoke(command, model, source, "-o", written[name], "--json", "-q")
+            assert result.exit_code == 0, result.output
+            if command != "kbest":
+                scores = json.loads(result.stdout)["total"]["scores"]
+                assert (scores is None) == (name == "broken" and fault != "two roots")
+        assert written["broken"].read_bytes() == written["good"].read_bytes()
+    refusing = [("train-parser", broken, "-o", tmp_path / "new")]
+    if fault != "two roots":  # which systems may give, and some treebanks have
+        refusing.append(("evaluate", broken, treebank()["dev"]))
+    for command in refusing:
+        refused = invoke(*command)
+        assert refused.exit_code == 1
+        assert "broken.conllu:" in refused.stderr
+
+
 def test_cli_parse_a_directory_with_a_broken_file(parser: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "good.conllu").write_bytes(treebank()["dev"].read_bytes())
@@ -278,6 +321,27 @@ def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert message in result.stderr
         assert not (tmp_path / "out.conllu").exists()
+
+
+@pytest.mark.parametrize("content", [b'{"form', b"", b"[1]", None])
+@pytest.mark.parametrize(
+    ("command", "component"), [("rerank", "tk_reranker"), ("parse", "tk_parser")]
+)
+def test_cli_a_damaged_component_is_named(
+    tmp_path: Path, command: str, component: str, content: bytes | None
+) -> None:
+    model = shutil.copytree(sampling_training()[0], tmp_path / "model")
+    meta = model / component / "meta.json"
+    if content is None:
+        meta.unlink()
+    else:
+        meta.write_bytes(content)
+    result = invoke(command, model, treebank()["dev"], "-o", tmp_path / "out.conllu")
+    assert result.exit_code == 1
+    reason = "damaged or incomplete" if content is not None else "no tk-spacy"
+    assert result.stderr.splitlines()[-1].startswith(f"Error: {model / component}: {reason}")
+    assert "train it again" in result.stderr
+    assert not (tmp_path / "out.conllu").exists()
 
 
 @pytest.mark.parametrize("place", ["", "weights.npz", "new/out.conllu"])

@@ -158,9 +158,11 @@ def sampling_options(output: Path, **changes: Any) -> TrainOptions:
 
 
 def parser_options(output: Path, **changes: Any) -> TrainOptions:
-    """Options for a training that trains its parsers."""
+    """Options for a training that trains its parsers, or is given one."""
     none = {"candidates": None, "dev_candidates": None, "test_candidates": None}
     quick = {"views": ("spacy",), "folds": 2, "processes": 1, "k": 6, "max_steps": 15}
+    if changes.get("upstream") or changes.get("candidates"):  # no jackknife
+        quick = {"views": ("spacy",), "k": 6, "max_steps": quick["max_steps"]}
     return options(output, **{**none, **quick, **changes})
 
 

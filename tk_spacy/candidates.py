@@ -6,9 +6,9 @@ words has millions of candidate arcs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,12 @@ Float64 = NDArray[np.float64]
 
 MAX_K = 10_000
 """The longest lists that one may ask for."""
+BATCH = 256
+"""Sentences that are worked on in one pass, at most."""
+BATCH_CELLS = 1 << 22
+"""Words of all trees of all their lists, at most: some 32 MB of heads and labels."""
+
+T = TypeVar("T")
 
 
 class CandidateError(UserError):
@@ -322,3 +328,33 @@ def group_equal(heads: Int32, labels: Int32) -> tuple[NDArray[np.intp], NDArray[
             first.append(row)
         group[row] = number
     return group, np.asarray(first, dtype=np.intp)
+
+
+def in_batches(items: Iterable[T], cells: Callable[[T], int]) -> Iterator[list[T]]:
+    """Consecutive items, as many at a time as memory should hold, one at least.
+
+    cells: of an item, the words of all trees of its list.
+    """
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        size = cells(item)
+        if batch and total + size > BATCH_CELLS:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+        if len(batch) == BATCH:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
+
+
+def check_alternatives(lists: Iterable[CandidateList], *, where: str) -> None:
+    """Raises CandidateError where no list of a file leaves a choice, and so nothing to learn."""
+    if all(len(trees) == 1 for trees in lists):
+        raise CandidateError(
+            f"{where}: no list has more than one tree, so there is nothing to choose from; make "
+            "longer ones (`tk-spacy kbest` with --k)"
+        )

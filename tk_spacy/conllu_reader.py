@@ -28,14 +28,24 @@ from tk_spacy.sentence import (
 )
 
 _NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
 _POOL_SIZE = 200_000  # strings shared between sentences; bounded, so that memory stays flat
 
 
 class Reader:
     """State of one pass over a file: open place, shared strings, spelling of numbers."""
 
-    def __init__(self, path: str, need_trees: bool, single_root: bool) -> None:
+    def __init__(
+        self, path: str, need_trees: bool, single_root: bool, *, any_trees: bool = False
+    ) -> None:
         self.path, self.need_trees, self.single_root = path, need_trees, single_root
+        self.any_trees = any_trees
         self.pool: dict[str, str] = {}
         self.layouts: dict[Layout, Layout] = {}
         self.ids: tuple[str, ...] = ()
@@ -57,6 +67,9 @@ class Reader:
         before = ""
         start = 0
         first = next(file, b"")
+        for mark, name in _COMPRESSED.items():
+            if first.startswith(mark):
+                self._fail(0, f"compressed ({name}); decompress it first, and give the plain file")
         if first.startswith(BOM_UTF8):
             before, first = "\ufeff", first.removeprefix(BOM_UTF8)
         for number, raw in enumerate(chain([first], file), 1):
@@ -85,6 +98,9 @@ class Reader:
         comments = tuple(lines[:first])
         self._check_columns_comment(comments, start)
         rows = [line.split("\t") for line in lines[first:]]
+        if self.any_trees:
+            for row in rows:
+                row[6:8] = [value or "_" for value in row[6:8]]
         at = start + first
         if not rows:
             self._fail(start, "comments without a sentence; remove them, or the blank line below")
@@ -229,6 +245,10 @@ class Reader:
     def _heads(self, columns: list[tuple[str, ...]], where: Sequence[int]) -> list[int]:
         column = columns[6]
         self._first_ids(len(column))
+        if self.any_trees:
+            heads = [self.numbers.get(head, -1) for head in column]
+            fault = tree_fault(heads, single_root=self.single_root)
+            return [-1] * len(heads) if fault is not None else heads
         try:
             heads = list(map(self.numbers.__getitem__, column))
         except KeyError:

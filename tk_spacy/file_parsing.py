@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from tk_spacy.candidates import LabelInventory
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.kbest_io import Pair, write_kbest
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.treebank import Sentence, TreebankError, read_conllu, write_conllu
 
-BATCH = 256
+Tree = tuple[NDArray[np.int32], tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -49,27 +51,29 @@ class FileParser(FileWorker):
         self, job: Job, tally: Tally, report: Report
     ) -> Iterator[tuple[Sentence, Pair | None]]:
         """Each sentence with its best tree, and with its list where lists are wanted."""
-        # The input's trees are only compared with, so they may have several roots.
-        sentences = read_conllu(job.source, trees="optional", single_root=False)
+        # The input's trees are only compared with, and need be none.
+        sentences = read_conllu(job.source, trees="any", single_root=False)
         inventory = LabelInventory()
-        while batch := list(islice(sentences, BATCH)):
-            pairs: list[Pair | None] = [None] * len(batch)
-            if self.k is None:
-                best = list(self.parser.parse(batch, n_threads=self.n_threads))
-            else:
-                lists = list(
-                    self.parser.kbest(
-                        batch, k=self.k, inventory=inventory, n_threads=self.n_threads
-                    )
-                )
-                best = [(trees.heads[0], trees.deprels(0)) for trees in lists]
-                pairs = list(zip(batch, lists, strict=True))
-            for gold, tree, pair in zip(batch, best, pairs, strict=True):
+        for batch in in_batches(sentences, len):
+            for gold, (tree, trees) in zip(batch, self._trees(batch, inventory), strict=True):
                 sentence = gold.with_tree(*tree, single_root=self.parser.settings.single_root)
                 tally.add(gold, sentence, sentence)
-                yield sentence, pair
+                yield sentence, None if trees is None else (gold, trees)
             report(len(batch))
         if not tally.sentences:
             raise TreebankError(
                 job.source, 0, "the file holds no sentence; give a file with CoNLL-U in it"
             )
+
+    def _trees(
+        self, batch: Sequence[Sentence], inventory: LabelInventory
+    ) -> Iterator[tuple[Tree, CandidateList | None]]:
+        """Each sentence's best tree, and its list; one list at a time, as long ones are large."""
+        if self.k is None:
+            for tree in self.parser.parse(batch, n_threads=self.n_threads):
+                yield tree, None
+            return
+        for trees in self.parser.kbest(
+            batch, k=self.k, inventory=inventory, n_threads=self.n_threads
+        ):
+            yield (trees.heads[0], trees.deprels(0)), trees

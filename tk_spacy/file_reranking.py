@@ -92,8 +92,8 @@ class FileReranker(FileWorker):
 
     def _parsed_pairs(self, path: Path) -> Iterator[Pair]:
         source, k = self._source
-        # The input's trees are only compared with, so they may have several roots.
-        sentences, again = tee(read_conllu(path, trees="optional", single_root=False))
+        # The input's trees are only compared with, and need be none.
+        sentences, again = tee(read_conllu(path, trees="any", single_root=False))
         return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
 
 
@@ -102,7 +102,7 @@ def is_kbest(path: Path) -> bool:
 
     Raises UserError for a file that cannot be read or holds no sentence.
     """
-    first = next(read_conllu(path, trees="optional", single_root=False), None)
+    first = next(read_conllu(path, trees="any", single_root=False), None)
     if first is None:
         raise TreebankError(path, 0, "the file holds no sentence; give a file with CoNLL-U in it")
     return any(_KBEST_COMMENT.match(line) for line in first.comments)

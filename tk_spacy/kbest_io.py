@@ -82,10 +82,11 @@ def read_kbest(
     source: name for the scores of an expanded file, which has none.
     k: trees to keep of each list.
 
-    A sentence's tree is its first candidate.  Raises CandidateError naming path, line and reason
+    A sentence's tree is its first candidate: what HEAD and DEPREL of a compact file hold does not
+    matter.  Raises CandidateError naming path, line and reason
     where a candidate cannot be read, is no tree with a single root, or does not fit the sentence.
     """
-    sentences = read_conllu(path)
+    sentences = read_conllu(path, trees="any")
     first = next(sentences, None)
     if first is None:
         raise CandidateError(f"{os.fspath(path)}: the file holds no sentence")
@@ -95,7 +96,7 @@ def read_kbest(
         for sentence in rest:
             yield _read_compact(sentence, inventory, k, cache)
     elif any(_RANK.match(line) for line in first.comments):
-        for group in _groups(rest):
+        for group in _groups(read_conllu(path)):
             yield _read_group(group, inventory, source, k)
     else:
         _fail(first, 0, "no k-best file: neither '# tk_candidate_1 = ...' nor '# rank = ...'")
@@ -263,7 +264,7 @@ def _read_compact(
         k=k,
     )
     kept = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
-    return sentence.with_comments(kept), trees
+    return sentence.with_comments(kept).with_tree(trees.heads[0], trees.deprels(0)), trees
 
 
 def _read_group(
@@ -347,7 +348,7 @@ def _read_arc(
     text: str, sentence: Sentence, offset: int, inventory: LabelInventory
 ) -> tuple[int, int]:
     head, colon, label = text.partition(":")
-    if not colon or not label or not (head.isascii() and head.isdigit()):
+    if not colon or not label or "\t" in label or not (head.isascii() and head.isdigit()):
         _fail(sentence, offset, f"{text!r} is not HEAD:DEPREL")
     if len(head) > MAX_DIGITS:
         _fail(sentence, offset, f"a HEAD of {len(head)} digits lies outside 0..{len(sentence)}")

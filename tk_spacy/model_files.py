@@ -68,7 +68,9 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
 def read_files(path: Path, names: Sequence[str], *, what: str) -> dict[str, bytes]:
     """The files of a model directory that are there.  Raises ModelError where meta.json is not."""
     if not (path / META).is_file():
-        raise ModelError(f"{path}: no {what} here ({META} is missing)")
+        raise ModelError(
+            f"{path}: no {what} here ({META} is missing); train it again, or give its directory"
+        )
     try:
         return {n: (path / n).read_bytes() for n in names if (path / n).is_file()}
     except OSError as error:
@@ -117,6 +119,8 @@ def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[n
         raise ValueError(f"{name} are not one finite number for each id")
     if len(ids) and int(ids.max()) >= size:
         raise ValueError(f"an id of {name} is {ids.max()}, expected less than {size}")
+    if (ids[1:] <= ids[:-1]).any():
+        raise ValueError(f"ids of {name} are not in order, or repeated")
     weights = np.zeros(size, dtype=np.float32)
     weights[ids] = values
     return weights

@@ -11,7 +11,7 @@ from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.model_files import META, PARSER_FORMAT, RERANKER_FORMAT
 from tk_spacy.report import REPORT_FORMAT, TrainReport
-from tk_spacy.reranker import Reranker
+from tk_spacy.reranker import SCHEMA, SUPPORT, Reranker
 from tk_spacy.views.merging import MergedSource
 
 if TYPE_CHECKING:
@@ -104,12 +104,20 @@ def read_parser(path: Path, *, component: str | None = None) -> SamplingParser:
 
 
 def is_parser(path: Path) -> bool:
-    """Whether a directory holds a sampling parser alone."""
-    return _format_of(path) == PARSER_FORMAT
+    """Whether a directory holds a sampling parser alone, perhaps a damaged one."""
+    return _kind_of(path) == PARSER_FORMAT
 
 
 def _is_reranker(path: Path) -> bool:
-    return _format_of(path) == RERANKER_FORMAT
+    return _kind_of(path) == RERANKER_FORMAT
+
+
+def _kind_of(path: Path) -> str | None:
+    """The format of a model, by its other files where meta.json is damaged or missing."""
+    found = _format_of(path)
+    if found is not None or not (path / SCHEMA).is_file():
+        return found
+    return RERANKER_FORMAT if (path / SUPPORT).is_file() else PARSER_FORMAT
 
 
 def _format_of(path: Path) -> str | None:

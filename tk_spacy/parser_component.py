@@ -207,11 +207,14 @@ class TkParser:
         if model is not None:
             self.parser = read_parser(Path(model), component=self.name)
             return
+        from tk_spacy.properties import morph_note  # noqa: PLC0415
         from tk_spacy.sampling.training import train_sampling_parser  # noqa: PLC0415
         from tk_spacy.upstream.gold import gold_sentences  # noqa: PLC0415
 
         settings = self._check_settings()
         sentences = gold_sentences(get_examples())
+        if (note := morph_note(sentences)) is not None:
+            warnings.warn(f"{self.name}: {note}", stacklevel=2)
         self.parser = train_sampling_parser(sentences, settings=settings, n_threads=self.n_threads)
 
     def update(

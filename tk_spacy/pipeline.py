@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tk_spacy.candidates import CandidateList
 from tk_spacy.files import replace_directory
 from tk_spacy.model_files import write_files
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN
+from tk_spacy.places import work_directory
 from tk_spacy.plan import (
     Part,
     Plan,
@@ -46,12 +48,14 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
     Every mistake in options and files raises UserError before anything is trained or written.  When
     the training stops halfway the work directory stays, and the same call resumes there.
     """
-    with Meter() as meter:
+    with Meter() as meter, ExitStack() as held:
         run = Stages(progress or Progress(), meter)
         with run.stage("reading the treebank"):
             plan = make_plan(options)
         for note in plan.notes:
             run.progress.warn(note)
+        if plan.trains_views:
+            held.enter_context(work_directory(options.work_directory))
         proposals = candidate_lists(run, plan)
         lists = proposals.lists
         notes = [*plan.notes, *seen_notes(plan, lists)]

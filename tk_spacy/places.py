@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tk_spacy.errors import UserError
 from tk_spacy.files import check_replaceable
 
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps two trainings apart there
+    fcntl = None  # type: ignore[assignment]
+
 WORK_MARK = "tk-spacy-work"
-"""A file that tells a work directory, which is removed at success, from any other."""
+"""A file that tells a work directory, which is removed at success, from any other.
+
+Who works there holds a lock on it, which the system lifts when the process ends, however it ends.
+"""
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
@@ -29,7 +40,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
 
 def check_work_directory(path: Path) -> None:
-    """Raises UserError unless work can be kept there."""
+    """Raises UserError unless work can be kept there, and nobody works there now."""
     if path.exists():
         if not path.is_dir():
             raise UserError(f"{path}: a file stands where the work directory is to be")
@@ -38,6 +49,8 @@ def check_work_directory(path: Path) -> None:
                 f"{path}: is not empty and no work directory of a training; choose another one"
             )
     check_writable(path / WORK_MARK)
+    with suppress(FileNotFoundError), (path / WORK_MARK).open("rb") as mark:
+        _lock(mark.fileno(), path, shared=True)
 
 
 def check_outside(output: Path, kept: Iterable[Path]) -> None:
@@ -91,10 +104,53 @@ def fingerprint(path: Path) -> str:
         ) from error
 
 
-def enter_work_directory(path: Path) -> None:
-    """Make the work directory, or take up the work there; what fits no more is made anew."""
+@contextmanager
+def work_directory(path: Path) -> Iterator[None]:
+    """Make the work directory, or take up the work there, and keep others out until the block ends.
+
+    Raises UserError where another training works there.
+    """
+    while True:
+        mark = _open_mark(path)
+        try:
+            _lock(mark, path)
+            if not _is_there(mark, path):
+                continue  # its owner removed it, at success, before we had the lock
+            yield
+            return
+        finally:
+            os.close(mark)
+
+
+def _open_mark(path: Path) -> int:
     try:
         path.mkdir(parents=True, exist_ok=True)
-        (path / WORK_MARK).touch()
+        return os.open(path / WORK_MARK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _is_there(mark: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(mark), (path / WORK_MARK).stat())
+    except OSError:
+        return False
+
+
+def _lock(mark: int, path: Path, *, shared: bool = False) -> None:
+    """Lock the mark of a work directory, until it is closed.
+
+    shared: only see whether somebody has locked it.
+    Raises UserError where somebody has.
+    """
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(mark, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        # Other errors: a file system without locks.
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise UserError(
+                f"{path}: another training works here; wait until it is over, or choose another "
+                "work directory"
+            ) from error

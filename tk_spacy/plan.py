@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, check_alternatives
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import FileSource
 from tk_spacy.places import (
@@ -20,6 +20,7 @@ from tk_spacy.places import (
     check_work_directory,
     fingerprint,
 )
+from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.making import check_names, make_views
@@ -27,6 +28,7 @@ from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
 
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
+DEFAULT_FOLDS = 5
 OVERLAP_WORTH_A_WARNING = 0.5
 
 
@@ -52,6 +54,7 @@ class TrainOptions:
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
+    asked: names of options that the user named, be it their defaults; none is silently ignored.
     """
 
     train: Path
@@ -66,7 +69,7 @@ class TrainOptions:
     backward: bool = True
     config: Path | None = None
     max_steps: int | None = None
-    folds: int = 5
+    folds: int = DEFAULT_FOLDS
     processes: int | None = None
     k: int = 25
     search: Search = "discrepancy"
@@ -79,6 +82,7 @@ class TrainOptions:
     seed: int = 0
     threads: int | None = None
     title: str | None = None
+    asked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         check_names(self.views)
@@ -104,6 +108,7 @@ class TrainOptions:
         self._check_view_settings()
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
+        self._check_use()
 
     def _check_view_settings(self) -> None:
         """Raises UserError for settings of a view that is not among the views."""
@@ -122,6 +127,43 @@ class TrainOptions:
                     f"{asked[0]} concerns the {view} view only, but the views are "
                     f"{','.join(self.views)}; add {view} to the views, or leave it out"
                 )
+
+    def _check_use(self) -> None:
+        """Raises UserError for options that have no effect beside the others."""
+        lists = [self.candidates, self.dev_candidates]
+        if self.test is not None:
+            lists.append(self.test_candidates)
+        changed = {
+            "views": self.views != DEFAULT_VIEWS and self.upstream is None,
+            **dict.fromkeys(self.sampling, True),
+            "config": self.config is not None,
+            "max_steps": self.max_steps is not None,
+            "backward": not self.backward,
+            "search": self.search != SEARCHES[0],
+            "folds": self.folds != DEFAULT_FOLDS,
+            "processes": self.processes is not None,
+        }
+        of_training = ["epochs", "order", "restarts", *self.sampling, "config", "max_steps"]
+        ready = None not in lists
+        if ready and self.upstream is None:
+            useless = ["views", *of_training, "backward", "search", "folds", "processes"]
+            reason = "candidates are given for all parts, so no parser is trained or asked"
+        elif ready:
+            useless = [*of_training, "backward", "folds", "processes"]
+            reason = "candidates are given for all parts, so no parser is trained"
+            if SAMPLING in self.views:
+                raise UserError(f"the {SAMPLING} view cannot be used: {reason}; leave it out")
+        elif self.candidates is not None:
+            useless = ["folds", "processes"]
+            reason = "candidates are given for train, so there is no jackknife"
+        elif self.upstream is not None and self.views == (SPACY,):
+            useless = ["backward", "folds", "processes"]
+            reason = "an upstream pipeline is given, so no parser is trained"
+        else:
+            return
+        for name in useless:
+            if name in self.asked or changed.get(name):
+                raise UserError(f"{name} would have no effect: {reason}; leave it out")
 
     @property
     def kept_paths(self) -> list[Path]:
@@ -209,6 +251,8 @@ def make_plan(options: TrainOptions) -> Plan:
     notes: list[str] = []
     sentences = {name: load_treebank(path) for name, path in paths.items()}
     notes += overlap_notes(sentences)
+    if (note := morph_note(sentences["train"])) is not None:
+        notes.append(note)
     inventory = LabelInventory()
     ready = {
         "train": options.candidates,
@@ -272,7 +316,9 @@ def read_lists(
     path: Path, sentences: Sequence[Sentence], inventory: LabelInventory, k: int
 ) -> list[CandidateList]:
     """Ready lists for all sentences.  Raises CandidateError where they do not fit."""
-    return list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
+    lists = list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
+    check_alternatives(lists, where=str(path))
+    return lists
 
 
 def check_sources(parts: Mapping[str, Part], sources: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ Id 0 is "no value": missing, or never seen in training.  It equals nothing, itse
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,12 @@ FIRST_ID = 3
 FORM, LEMMA, POS, CPOS, FIRST_MORPH = 0, 1, 2, 3, 4
 """Columns of the field arrays; FEATS attributes follow from FIRST_MORPH on."""
 
+MAX_MORPH = 200
+"""FEATS attributes that are properties; UD treebanks have some 60 at most.
+
+A node has two properties for each: where they are legion (a file whose FEATS hold something else,
+a word's number, say), the most frequent ones are taken, and memory stays within bounds.
+"""
 MAX_XPOS = 1000
 MIN_XPOS_FILLED = 0.99
 
@@ -117,6 +124,9 @@ class Schema:
 
         train: whose values get ids.  dev: read only to decide whether XPOS is usable.
         labels: further DEPREL values, e.g. those that occur in candidates only.
+
+        Of more than MAX_MORPH attributes in FEATS those on the most words are kept (`morph_note`
+        says so to a user).
         """
         pos_column = choose_pos_column(train, dev)
         attributes: dict[str, set[str]] = {}
@@ -133,6 +143,8 @@ class Schema:
         for column in feats_seen:
             for name, value in parse_feats(column).items():
                 attributes.setdefault(name, set()).add(value)
+        if len(attributes) > MAX_MORPH:
+            attributes = {name: attributes[name] for name in by_frequency(train)[:MAX_MORPH]}
         for known in columns:
             known.discard("_")
         morph = tuple(sorted(attributes))
@@ -235,6 +247,12 @@ class Schema:
                 raise ValueError("a table of values is no list of strings")
             if len(set(table)) != len(table):
                 raise ValueError("a table of values has one of them twice")
+        for name in ("use_cpos", "use_lemma"):
+            if not isinstance(data[name], bool):
+                raise ValueError(f"{name} is {data[name]!r}, expected true or false")
+        for label in data["labels"]:
+            if not label or any(character in label for character in "\t\n\r"):
+                raise ValueError(f"label {label!r} is empty or holds a tab or line break")
         if len(data["values"]) != FIRST_MORPH + len(data["morph"]):
             raise ValueError(
                 f"{len(data['values'])} tables of values, expected "
@@ -266,6 +284,26 @@ def choose_pos_column(train: Sequence[Sentence], dev: Sequence[Sentence] = ()) -
         tags.update(sentence.xpos)
     tags.discard("_")
     return "XPOS" if 0 < len(tags) <= MAX_XPOS else "UPOS"
+
+
+def by_frequency(train: Iterable[Sentence]) -> list[str]:
+    """The FEATS attributes of a treebank, those on the most words first, equal ones by name."""
+    words: Counter[str] = Counter()
+    for column, count in Counter(feats for s in train for feats in s.feats).items():
+        for name in parse_feats(column):
+            words[name] += count
+    return sorted(words, key=lambda name: (-words[name], name))
+
+
+def morph_note(train: Iterable[Sentence]) -> str | None:
+    """A warning where a treebank has more FEATS attributes than a schema keeps."""
+    names = by_frequency(train)
+    if len(names) <= MAX_MORPH:
+        return None
+    return (
+        f"FEATS have {len(names)} different attributes ({names[MAX_MORPH]!r}, ...): the "
+        f"{MAX_MORPH} most frequent ones are used, the others are not"
+    )
 
 
 def _declare(morph: Sequence[str], use_cpos: bool, use_lemma: bool) -> Iterable[Property]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from tk_spacy.candidates import CandidateList
 from tk_spacy.errors import UserError
 from tk_spacy.kbest_io import write_kbest
-from tk_spacy.places import enter_work_directory
 from tk_spacy.plan import Plan
 from tk_spacy.progress import Stages
 from tk_spacy.threads import available_threads
@@ -38,12 +37,14 @@ class Proposals:
 
 
 def candidate_lists(run: Stages, plan: Plan) -> Proposals:
-    """The lists of all parts, ready or made here, and the views that made them."""
+    """The lists of all parts, ready or made here, and the views that made them.
+
+    Where views are trained, the caller holds the work directory (`places.work_directory`).
+    """
     options = plan.options
     lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
     work = options.work_directory
     if plan.trains_views:
-        enter_work_directory(work)
         train_lists = _train_views(run, plan, work)
         if train_lists is not None:
             lists["train"] = train_lists
@@ -105,6 +106,9 @@ def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | N
     )
     if whole.kept:
         run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
+    if whole.damaged:
+        names = ", ".join(whole.damaged)
+        run.progress.note(f"damaged in {work} and made again: {names} parser of all of train")
 
     def on_fold(fold: FoldProgress) -> None:
         whole.poll()

@@ -115,7 +115,10 @@ def prepare_lists(
         )
         prepared.append(item)
     if not prepared:
-        raise UserError("no candidate list has more than one tree: there is nothing to choose from")
+        raise UserError(
+            "no candidate list has more than one tree: there is nothing to choose from; ask for "
+            "more candidates (k), or give longer lists"
+        )
     return prepared
 
 

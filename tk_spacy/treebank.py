@@ -33,7 +33,7 @@ __all__ = [
     "write_conllu",
 ]
 
-Trees = Literal["required", "optional"]
+Trees = Literal["required", "optional", "any"]
 
 
 def read_conllu(
@@ -41,14 +41,17 @@ def read_conllu(
 ) -> Iterator[Sentence]:
     """The sentences of a CoNLL-U file, one at a time; memory does not grow with the file.
 
-    trees: "optional" also accepts words whose HEAD is "_" (then -1 in ``heads``).
+    trees: "optional" also accepts words whose HEAD is "_" (then -1 in ``heads``).  "any", for input
+        that is to be parsed, accepts whatever stands in HEAD and DEPREL: where the HEADs are no
+        tree, all of the sentence's ``heads`` are -1.
     single_root: False also accepts several words with HEAD 0 (outputs of other parsers).
     Raises TreebankError when the fault is reached, so sentences before it have been yielded; a
     file without any sentence yields none.
     """
-    if trees not in ("required", "optional"):
-        raise ValueError(f"trees must be 'required' or 'optional', got {trees!r}")
-    return Reader(os.fspath(path), trees == "required", single_root).sentences()
+    if trees not in ("required", "optional", "any"):
+        raise ValueError(f"trees must be 'required', 'optional' or 'any', got {trees!r}")
+    reader = Reader(os.fspath(path), trees == "required", single_root, any_trees=trees == "any")
+    return reader.sentences()
 
 
 def load_treebank(

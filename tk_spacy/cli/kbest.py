@@ -56,7 +56,7 @@ def kbest(
     counted = {"sentences": 0, "words": 0, "trees": 0}
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        sentences, again = tee(read_conllu(job.source, trees="optional", single_root=False))
+        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
         for sentence, trees in zip(sentences, parser.candidates(again, k=k), strict=True):
             counted["sentences"] += 1
             counted["words"] += len(sentence)

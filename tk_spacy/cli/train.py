@@ -10,12 +10,18 @@ import typer
 from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
-from tk_spacy.cli.training import by_sources, chosen_views, sampling_changes, show_training
+from tk_spacy.cli.training import (
+    by_sources,
+    chosen_views,
+    named_options,
+    sampling_changes,
+    show_training,
+)
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.pipeline import train_pipeline
-from tk_spacy.plan import SEARCHES, TrainOptions
+from tk_spacy.plan import DEFAULT_FOLDS, SEARCHES, TrainOptions
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.settings import LEFT_OPEN, Settings
 
@@ -26,6 +32,7 @@ SAMPLING_DEFAULT = SamplingSettings()
 
 
 def train_cli(
+    context: typer.Context,
     train: Annotated[
         Path, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
     ],
@@ -136,7 +143,7 @@ def train_cli(
             "trained on all others.",
             rich_help_panel=PARSERS,
         ),
-    ] = 5,
+    ] = DEFAULT_FOLDS,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -323,7 +330,8 @@ def train_cli(
         tk-spacy train train.conllu --dev dev.conllu -o model --candidates train.kbest.conllu
         --dev-candidates dev.kbest.conllu
 
-    Stopped halfway? The same command takes up the work where it stood.
+    Stopped halfway? The same command takes up the work where it stood, and makes again what was
+    damaged.
     """
     shell = Shell(quiet=quiet, as_json=as_json)
     work = workdir if workdir is not None else Path(f"{output}.work")
@@ -378,6 +386,7 @@ def train_cli(
             paper_grid=paper_grid,
             seed=seed,
             threads=threads,
+            asked=named_options(context),
         )
         with progress_of(shell) as progress:
             report = train_pipeline(options, progress=progress)

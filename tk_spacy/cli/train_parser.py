@@ -15,6 +15,7 @@ from tk_spacy.files import replace_directory
 from tk_spacy.model_files import write_files
 from tk_spacy.places import check_different, check_output, check_outside, fingerprint
 from tk_spacy.progress import Progress
+from tk_spacy.properties import morph_note
 from tk_spacy.report import Column, Table, show_seconds
 from tk_spacy.resources import Meter
 from tk_spacy.sampling.settings import SamplingSettings
@@ -51,7 +52,10 @@ def train_parser(
     parts = {
         name: load_treebank(path, single_root=settings.single_root) for name, path in files.items()
     }
-    watch = _Watch(progress or Progress())
+    progress = progress or Progress()
+    if (note := morph_note(parts["train"])) is not None:
+        progress.warn(note)
+    watch = _Watch(progress)
     with Meter() as meter:
         parser = train_sampling_parser(
             parts["train"],

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from tk_spacy.cli.shell import Shell, split
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.report import TrainReport
@@ -29,6 +31,14 @@ def chosen_views(views: str | None, *, upstream: str | None = None) -> tuple[str
     if views is not None:
         return split(views)
     return (SPACY,) if upstream is not None else DEFAULT_VIEWS
+
+
+def named_options(context: typer.Context) -> frozenset[str]:
+    """The names of the options that a user gave, be it their defaults."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(
+        name for name, source in sources.items() if source is not None and source.name != "DEFAULT"
+    )
 
 
 def sampling_changes(**given: int | None) -> dict[str, int]:

@@ -12,7 +12,7 @@ import srsly
 from numpy.typing import NDArray
 
 import tk_spacy
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, in_batches
 from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
 from tk_spacy.model_files import (
@@ -39,9 +39,6 @@ from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
-
-BATCH = 256
-"""Sentences that are decoded in one parallel pass."""
 
 FORMAT_VERSION = 1
 SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
@@ -140,8 +137,7 @@ class SamplingParser:
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]]:
         """Heads int32[k, n], labels int32[k, n] and scores float64[k] of each sentence."""
         s = self.settings
-        for first in range(0, len(sentences), BATCH):
-            batch = sentences[first : first + BATCH]
+        for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch, seed=s.seed)
             heads, labels, scores, counts = decode(
                 self._scorer,
@@ -188,9 +184,11 @@ class SamplingParser:
                     f"a list of {trees.n_words} words for a sentence of {len(sentence)}"
                 )
         out = []
-        for first in range(0, len(sentences), BATCH):
-            batch = sentences[first : first + BATCH]
-            out += self._score_batch(batch, lists[first : first + BATCH], n_threads)
+        pairs = zip(sentences, lists, strict=True)
+        for batch in in_batches(pairs, lambda pair: pair[1].heads.size):
+            out += self._score_batch(
+                [sentence for sentence, _ in batch], [trees for _, trees in batch], n_threads
+            )
         return out
 
     def _score_batch(

@@ -152,7 +152,7 @@ def sentence_of_tokens(
         lemmas=[_form(t.lemma_) for t in tokens],
         upos=[t.pos_ or "_" for t in tokens],
         xpos=[_form(t.tag_) for t in tokens],
-        feats=[str(t.morph) or "_" for t in tokens],
+        feats=[_form(str(t.morph)) for t in tokens],
         misc=["_" if t.whitespace_ else "SpaceAfter=No" for t in tokens],
         heads=heads,
         deprels=deprels,

@@ -36,7 +36,8 @@ class DocSentence:
     words: intp[m], places of the words, counted from start.
     token_heads: int32[n], UD heads (1..n, 0 the root); token_labels: n labels as they stand.
     heads: int32[m], UD heads among the words; None where the tree cannot be used: no parse, several
-        roots or none, a head outside the sentence, a white-space root, missing or decorated labels.
+        roots or none, a head outside the sentence, a white-space root, missing labels or such as no
+        tree can hold (see `label_fault`).
     """
 
     doc: Doc
@@ -76,7 +77,7 @@ class DocSentence:
             lemmas=[_column(token.lemma_) for token in tagged],
             upos=[token.pos_ or "_" for token in tagged],
             xpos=[_column(token.tag_) for token in tagged],
-            feats=[str(token.morph) or "_" for token in tagged],
+            feats=[_column(str(token.morph)) for token in tagged],
             misc=["_" if token.whitespace_ else "SpaceAfter=No" for token in tokens],
             heads=self.heads,
             deprels=self.deprels if parsed else None,
@@ -150,11 +151,22 @@ def read_sentences(doc: Doc) -> list[DocSentence]:
     return result
 
 
+def label_fault(label: str) -> str | None:
+    """Why a label that is there cannot be one of a tree, or None."""
+    if not label.strip():
+        return "is nothing but white space"
+    if any(character in label for character in "\t\n\r"):
+        return "holds a tab or line break"
+    if DECORATION in label:
+        return f"holds {DECORATION!r}, by which spaCy marks arcs that its parser moves"
+    return None
+
+
 def _read_sentence(
     doc: Doc, start: int, heads: Int32, labels: tuple[str, ...], words: Intp
 ) -> DocSentence:
     usable = (
-        all(label and DECORATION not in label for label in labels)
+        all(label and label_fault(label) is None for label in labels)
         and check_tree(heads) is None
         and int(np.argmin(heads)) in words
     )

@@ -6,7 +6,7 @@ import random
 import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from spacy.training import Example
 
-from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
+from tk_spacy.candidates import (
+    CandidateError,
+    CandidateList,
+    LabelInventory,
+    check_alternatives,
+)
 from tk_spacy.kbest_io import read_kbest
-from tk_spacy.properties import Schema
+from tk_spacy.places import work_directory
+from tk_spacy.properties import Schema, morph_note
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings, suit
 from tk_spacy.training import train_reranker
@@ -68,6 +74,8 @@ def train_from_examples(
     The rest: see `TkReranker.initialize`.  report: called with lines about the progress.
     """
     sentences = gold_sentences(examples)
+    if (note := morph_note(sentences)) is not None:
+        report(note)
     inventory = LabelInventory()
     views = [
         pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
@@ -144,6 +152,7 @@ def lists_from_file(
             shown = " ".join(sentence.forms[:8]) + (" ..." if len(sentence) > 8 else "")
             raise CandidateError(f"{path}: no candidates for training sentence {number}: {shown}")
         lists.append(found[sentence.forms].popleft())
+    check_alternatives(lists, where=str(path))
     return lists
 
 
@@ -172,6 +181,7 @@ def _jackknifed(
     with (
         tempfile.TemporaryDirectory(prefix="tk_spacy_folds_") as temporary,
         _random_state_kept(),
+        nullcontext() if workdir is None else work_directory(Path(workdir)),
     ):
         return jackknife(
             sentences,
@@ -183,6 +193,7 @@ def _jackknifed(
             inventory=inventory,
             n_threads=n_threads,
             progress=on_progress,
+            note=report,
         )
 
 

@@ -9,7 +9,7 @@ from spacy.training import Example
 
 from tk_spacy.errors import UserError
 from tk_spacy.treebank import Sentence
-from tk_spacy.upstream.doc_trees import read_sentences
+from tk_spacy.upstream.doc_trees import DocSentence, label_fault, read_sentences
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -20,12 +20,13 @@ def gold_sentences(examples: Iterable[Example]) -> list[Sentence]:
 
     Tags are those of the predicted Doc where it has some, as it will when the model is applied,
     else the reference's.  Sentences without a usable tree are left out.
-    Raises UserError where none is left.
+    Raises UserError where none is left, and for a label that no tree can hold.
     """
     sentences = []
-    for example in examples:
+    for number, example in enumerate(examples, start=1):
         tagged = _tagged(example)
         for sentence in read_sentences(example.reference):
+            _check_labels(sentence, number)
             if sentence.heads is not None:
                 sentences.append(sentence.as_sentence(tags_from=tagged))
     if not sentences:
@@ -34,6 +35,17 @@ def gold_sentences(examples: Iterable[Example]) -> list[Sentence]:
             "labels, or load a trained model (model = PATH)"
         )
     return sentences
+
+
+def _check_labels(sentence: DocSentence, number: int) -> None:
+    for place, label in enumerate(sentence.token_labels, start=sentence.start):
+        fault = label_fault(label) if label else None
+        if fault is not None:
+            word = sentence.doc[place].text
+            raise UserError(
+                f"training example {number}: label {label!r} of token {place + 1} ({word!r}) "
+                f"{fault}; rename it"
+            )
 
 
 def _tagged(example: Example) -> Doc | None:

@@ -5,7 +5,7 @@ that they are as good, or bad, as lists of new text (Collins 2000).  Folds run i
 own, single-threaded; a fold trains its views one after the other, and joins their lists (see
 `merging`).  What is finished is kept with a fingerprint of all that it depends on, each view's
 parser and the fold's lists apart: a stopped run, or one with another view, makes only what is
-missing.
+missing or damaged.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.views.merging import MergedSource
 from tk_spacy.views.protocol import View
 from tk_spacy.views.records import (
-    is_trained,
+    State,
+    digest,
+    read_record,
+    remove,
     train_view,
     training_fingerprint,
     training_seconds,
+    view_state,
 )
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
-FORMAT = 4
+FORMAT = 5
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -130,20 +134,26 @@ def jackknife(
         in this process, on n_threads.  The results do not depend on it.
     inventory: table of labels for the lists.
     progress: called in this process for each step of each fold.
-    note: told in one line what is taken over from an earlier run, if anything.
+    note: told in one line what is taken over from an earlier run, and in another what of it is
+        damaged and made again, if anything.
 
     Raises JackknifeError where a fold fails; the other folds are stopped, finished ones stay.
     """
     numbers = fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)
     folder = Path(workdir)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written: {error.strerror}; remove it") from error
     jobs = _make_jobs(sentences, views, numbers, folder=folder, k=k, n_threads=n_threads)
     report = progress or (lambda _: None)
-    if note is not None and (text := _taken_over(jobs)):
-        note(text)
+    states = [_lists_state(job) for job in jobs]
+    if note is not None:
+        for text in _found(jobs, states):
+            note(text)
     todo = []
-    for job in jobs:
-        if _is_done(job):
+    for job, state in zip(jobs, states, strict=True):
+        if state == "kept":
             report(FoldProgress(job.fold, "resumed", 1, 1))
             continue
         _write_data(job, sentences, numbers)
@@ -188,10 +198,10 @@ def _make_jobs(
         seen = [text for text, number in pairs if number != fold]
         trained = tuple(training_fingerprint(view, seen) for view in views)
         key = [FORMAT, k, *trained, *([view.source, *view.search_key()] for view in views)]
-        digest = hashlib.sha256(json.dumps(key).encode())
+        fingerprint = hashlib.sha256(json.dumps(key).encode())
         for text, number in pairs:
             if number == fold:
-                digest.update(text.encode())
+                fingerprint.update(text.encode())
         jobs.append(
             _Job(
                 fold=fold,
@@ -199,38 +209,50 @@ def _make_jobs(
                 k=k,
                 views=tuple(views),
                 trained=trained,
-                fingerprint=digest.hexdigest(),
+                fingerprint=fingerprint.hexdigest(),
                 n_threads=n_threads,
             )
         )
     return jobs
 
 
-def _is_done(job: _Job) -> bool:
-    try:
-        record = json.loads(job.file(".json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return record.get("fingerprint") == job.fingerprint and job.file(".conllu").exists()
+def _lists_state(job: _Job) -> State:
+    """What there is of a fold's lists."""
+    record = read_record(job.file(".json"))
+    if not record:
+        return "damaged" if job.file(".json").exists() else "missing"
+    if record.get("fingerprint") != job.fingerprint:
+        return "missing"
+    known = record.get("sha256")
+    return "kept" if known and digest(job.file(".conllu")) == known else "damaged"
 
 
-def _taken_over(jobs: Sequence[_Job]) -> str:
-    """What need not be made again, as a line; empty where there is nothing."""
-    kept: dict[str, list[str]] = {}
-    for job in jobs:
-        if _is_done(job):
-            kept.setdefault("lists", []).append(str(job.fold + 1))
+def _found(jobs: Sequence[_Job], states: Sequence[State]) -> Iterator[str]:
+    """What need not be made again, and what must be, since it is damaged: a line each."""
+    found: dict[State, dict[str, list[str]]] = {"kept": {}, "damaged": {}, "missing": {}}
+    for job, state in zip(jobs, states, strict=True):
+        number = str(job.fold + 1)
+        found[state].setdefault("lists", []).append(number)
+        if state == "kept":
             continue
         for view, fingerprint in zip(job.views, job.trained, strict=True):
-            if is_trained(job.directory(view), fingerprint):
-                kept.setdefault(f"{view.name} parser", []).append(str(job.fold + 1))
-    parts = [f"{what} of fold {', '.join(folds)}" for what, folds in kept.items()]
-    return f"taken over from {jobs[0].folder}: {'; '.join(parts)}" if parts else ""
+            if not view.given:
+                of_view = found[view_state(job.directory(view), fingerprint)]
+                of_view.setdefault(f"{view.name} parser", []).append(number)
+    starts: dict[State, str] = {
+        "kept": f"taken over from {jobs[0].folder}",
+        "damaged": f"damaged in {jobs[0].folder} and made again",
+    }
+    for state, start in starts.items():
+        parts = [f"{what} of fold {', '.join(folds)}" for what, folds in found[state].items()]
+        if parts:
+            yield f"{start}: {'; '.join(parts)}"
 
 
 def _write_data(job: _Job, sentences: Sequence[Sentence], numbers: Sequence[int]) -> None:
     # A record must never stand beside the lists of another run.
-    job.file(".json").unlink(missing_ok=True)
+    for suffix in (".json", ".conllu"):
+        remove(job.file(suffix))
     pairs = list(zip(sentences, numbers, strict=True))
     write_conllu(job.file(".train.conllu"), (s for s, number in pairs if number != job.fold))
     write_conllu(job.file(".held-out.conllu"), (s for s, number in pairs if number == job.fold))
@@ -266,7 +288,8 @@ def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
     write_kbest(job.file(".conllu"), pairs())
     record = job.file(".json")
     temporary = record.with_suffix(".json.tmp")
-    temporary.write_text(json.dumps({"fingerprint": job.fingerprint}), encoding="utf-8")
+    made = {"fingerprint": job.fingerprint, "sha256": digest(job.file(".conllu"))}
+    temporary.write_text(json.dumps(made), encoding="utf-8")
     temporary.replace(record)
     for suffix in (".train.conllu", ".held-out.conllu"):
         job.file(suffix).unlink(missing_ok=True)

@@ -8,16 +8,12 @@ views that differ agree, a tree is much more often right than any of them knows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 
-from tk_spacy.candidates import CandidateList, group_equal
+from tk_spacy.candidates import CandidateList, group_equal, in_batches
 from tk_spacy.treebank import Sentence
 from tk_spacy.views.protocol import ViewSource
-
-BATCH = 256
-"""Sentences whose lists are held in memory together."""
 
 
 class MergedSource:
@@ -42,8 +38,8 @@ class MergedSource:
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list for each sentence; its trees, if any, are not looked at."""
-        rest = iter(sentences)
-        while batch := list(islice(rest, BATCH)):
+        # The lists of a batch are in memory together.
+        for batch in in_batches(sentences, lambda sentence: k * len(sentence)):
             if len(self.sources) == 1:
                 yield from self.sources[0].candidates(batch, k=k)
                 continue

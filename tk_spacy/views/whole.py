@@ -16,7 +16,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.processes import begin_child, spawning
 from tk_spacy.treebank import Sentence
 from tk_spacy.views.protocol import View
-from tk_spacy.views.records import is_trained, train_view, training_fingerprint
+from tk_spacy.views.records import State, train_view, training_fingerprint, view_state
 
 ViewReport = Callable[[str, int, int], None]
 """Called with a view's name, the steps of its training that are done, and their number."""
@@ -57,7 +57,15 @@ class WholeTraining:
     @property
     def kept(self) -> list[str]:
         """Names of the views that are there already."""
-        return [view.name for view, place, key in self._jobs if is_trained(place, key)]
+        return self._of_state("kept")
+
+    @property
+    def damaged(self) -> list[str]:
+        """Names of the views that are there, but not as they were written; they are made again."""
+        return self._of_state("damaged")
+
+    def _of_state(self, state: State) -> list[str]:
+        return [view.name for view, place, key in self._jobs if view_state(place, key) == state]
 
     @property
     def is_done(self) -> bool:
