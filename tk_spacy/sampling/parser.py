@@ -137,6 +137,9 @@ class SamplingParser:
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]]:
         """Heads int32[k, n], labels int32[k, n] and scores float64[k] of each sentence."""
         s = self.settings
+        restarts, patience = s.restarts, s.patience
+        if k > 1:
+            restarts, patience = max(restarts, s.list_restarts), max(patience, s.list_patience)
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch, seed=s.seed)
             heads, labels, scores, counts = decode(
@@ -148,8 +151,8 @@ class SamplingParser:
                 k=k,
                 # Of first order the best trees are the list itself.
                 exact=max(k, s.exact_starts) if s.order == 1 else s.exact_starts,
-                restarts=max(k, s.restarts) if s.order == 1 else s.restarts,
-                patience=s.patience,
+                restarts=max(k, restarts) if s.order == 1 else restarts,
+                patience=patience,
                 temperature=s.temperature,
                 label_share=s.label_share,
                 seeds=corpus.seeds,

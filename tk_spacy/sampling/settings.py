@@ -24,6 +24,8 @@ class SamplingSettings:
     exact_starts: how many of the starts are the best first-order trees, found exactly.
     training_restarts, restarts: starts of the search, in training and afterwards, at most.
     patience: starts in a row without a better tree that end a search.
+    list_restarts, list_patience: the same where a k-best list is asked for, which gains by a longer
+        search; no less than for the best tree alone.
     temperature: of the distribution that starts are drawn from.
     single_root: whether a tree has exactly one word under the root, as UD wants.
     pruner_epochs, pruner_bits, pruner_rate: of the first-order pruner's learning.
@@ -46,6 +48,8 @@ class SamplingSettings:
     training_restarts: int = 3
     restarts: int = 8
     patience: int = 3
+    list_restarts: int = 20
+    list_patience: int = 8
     temperature: float = 0.5
     single_root: bool = True
     pruner_epochs: int = 2
@@ -99,7 +103,7 @@ class SamplingSettings:
         return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
 
 
-SEARCH_ONLY = ("exact_starts", "restarts", "label_share")
+SEARCH_ONLY = ("exact_starts", "restarts", "list_restarts", "list_patience", "label_share")
 """The settings that a trained parser does not depend on."""
 
 LIMITS: Mapping[str, tuple[float, float]] = {
@@ -114,6 +118,8 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "training_restarts": (1, 10_000),
     "restarts": (1, 10_000),
     "patience": (1, 10_000),
+    "list_restarts": (1, 10_000),
+    "list_patience": (1, 10_000),
     "temperature": (1e-3, 1e3),
     "pruner_epochs": (1, 1000),
     "pruner_bits": (8, 28),
