@@ -34,6 +34,28 @@ cdef struct Sink:
     bint rows
 
 
+cdef inline Sink id_sink(uint32_t *ids, uint64_t mask) noexcept nogil:
+    """An empty sink that lists ids, which go up to `mask`."""
+    cdef Sink sink
+    sink.weights = NULL
+    sink.score = 0.0
+    sink.ids = ids
+    sink.count = 0
+    sink.mask = mask
+    sink.label = 0
+    sink.rows = False
+    return sink
+
+
+cdef inline double listed_score(const Sink *sink, const float *weights) noexcept nogil:
+    """The sum of the weights of the features listed."""
+    cdef int i
+    cdef double total = 0.0
+    for i in range(sink.count):
+        total += weights[sink.ids[i]]
+    return total
+
+
 cdef inline uint64_t mix(uint64_t value, uint64_t more) noexcept nogil:
     value = (value ^ more) * <uint64_t>0x9E3779B97F4A7C15ULL
     return value ^ (value >> 32)
@@ -96,6 +118,18 @@ cdef struct Words:
     Py_ssize_t n_fields   # columns of the array
     int morph_end         # the FEATS attributes are columns FIRST_MORPH to this one
     int n
+
+
+cdef inline Words words_of(
+    const int32_t *fields, Py_ssize_t n_fields, int rows, int morph_end
+) noexcept nogil:
+    """The sentence whose field array has its first row at `fields`."""
+    cdef Words x
+    x.fields = fields
+    x.n_fields = n_fields
+    x.morph_end = morph_end
+    x.n = rows - 2
+    return x
 
 
 cdef inline int32_t value_at(const Words *x, int word, int field) noexcept nogil:
