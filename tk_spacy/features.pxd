@@ -139,5 +139,21 @@ cdef inline int32_t value_at(const Words *x, int word, int field) noexcept nogil
     return x.fields[word * x.n_fields + field]
 
 
+cdef inline bint is_new(int32_t *seen, int *n_seen, int32_t tag) noexcept nogil:
+    """Note a tag; whether it was not yet among the `n_seen` first, and there was room for it.
+
+    seen: int32[MAX_BETWEEN].
+    """
+    cdef int i
+    for i in range(n_seen[0]):
+        if seen[i] == tag:
+            return False
+    if n_seen[0] == MAX_BETWEEN:
+        return False
+    seen[n_seen[0]] = tag
+    n_seen[0] += 1
+    return True
+
+
 cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *part) noexcept nogil
 cdef int most_features(Py_ssize_t n_morph) noexcept nogil

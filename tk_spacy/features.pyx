@@ -78,15 +78,9 @@ cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept
     first, last = (h, m) if h < m else (m, h)
     for b in range(first + 1, last):
         tag = value_at(x, b, CPOS)
-        for j in range(n_seen):
-            if seen[j] == tag:
-                break
-        else:
-            if n_seen < MAX_BETWEEN:
-                seen[n_seen] = tag
-                n_seen += 1
-                emit(sink, key4(30, hp, tag, mp, dir))
-                emit(sink, key4(31, hc, tag, mc, dir))
+        if is_new(seen, &n_seen, tag):
+            emit(sink, key4(30, hp, tag, mp, dir))
+            emit(sink, key4(31, hc, tag, mc, dir))
     # Morphology: single values, and every pair of one value of the head and one of the modifier.
     for j in range(FIRST_MORPH, x.morph_end):
         morph_m = value_at(x, m, j)

@@ -40,17 +40,11 @@ cdef float pair_score(
 ) noexcept nogil:
     """Score of a sibling (kind 1) or grandparent part (kind 2)."""
     cdef int32_t part[WIDTH]
-    part[G] = part[T] = part[S] = -1
-    part[LABEL_H] = part[LABEL_T] = part[LABEL_S] = 0
-    part[H] = g.head[arc]
-    part[M] = g.mod[arc]
-    part[LABEL_M] = g.label[arc]
+    begin_part(g, part, arc)
     if kind == 2:
-        part[G] = g.head[outer]
-        part[LABEL_H] = g.label[outer]
+        put_above(g, part, outer)
     else:
-        part[S] = g.mod[outer] if outer >= 0 else g.n + 1
-        part[LABEL_S] = g.label[outer] if outer >= 0 else BOUNDARY_LABEL
+        put_sibling(g, part, S, LABEL_S, outer)
     return hashed_score(g, model, kind, part)
 
 
@@ -67,19 +61,12 @@ cdef float triple_score(
         if g.keys[slot] == key:
             return g.values[slot]
         slot = (slot + 1) & (g.n_slots - 1)
-    part[G] = part[T] = -1
-    part[LABEL_H] = part[LABEL_T] = 0
-    part[H] = g.head[m]
-    part[M] = g.mod[m]
-    part[LABEL_M] = g.label[m]
-    part[S] = g.mod[s] if s >= 0 else g.n + 1
-    part[LABEL_S] = g.label[s] if s >= 0 else BOUNDARY_LABEL
+    begin_part(g, part, m)
+    put_sibling(g, part, S, LABEL_S, s)
     if kind == 3:
-        part[G] = g.head[a]
-        part[LABEL_H] = g.label[a]
+        put_above(g, part, a)
     else:
-        part[T] = g.mod[a] if a >= 0 else g.n + 1
-        part[LABEL_T] = g.label[a] if a >= 0 else BOUNDARY_LABEL
+        put_sibling(g, part, T, LABEL_T, a)
     value = hashed_score(g, model, kind, part)
     if 2 * (g.n_keys + 1) > g.n_slots and not more_slots(g):
         g.failed = True  # the value is right, only not kept
@@ -91,6 +78,29 @@ cdef float triple_score(
     g.values[slot] = value
     g.n_keys += 1
     return value
+
+
+cdef inline void begin_part(Lattice *g, int32_t *part, int arc) noexcept nogil:
+    """The part of an arc alone."""
+    part[G] = part[T] = part[S] = -1
+    part[LABEL_H] = part[LABEL_T] = part[LABEL_S] = 0
+    part[H] = g.head[arc]
+    part[M] = g.mod[arc]
+    part[LABEL_M] = g.label[arc]
+
+
+cdef inline void put_above(Lattice *g, int32_t *part, int arc) noexcept nogil:
+    """Add the arc into the head."""
+    part[G] = g.head[arc]
+    part[LABEL_H] = g.label[arc]
+
+
+cdef inline void put_sibling(
+    Lattice *g, int32_t *part, int slot, int label_slot, int arc
+) noexcept nogil:
+    """Add the arc of a nearer sibling, NONE for the first modifier's boundary."""
+    part[slot] = g.mod[arc] if arc >= 0 else g.n + 1
+    part[label_slot] = g.label[arc] if arc >= 0 else BOUNDARY_LABEL
 
 
 cdef bint more_slots(Lattice *g) noexcept nogil:
