@@ -11,6 +11,7 @@ import math
 from itertools import combinations, product
 
 import numpy as np
+from reference_spanning import is_tree
 
 from tk_spacy.part_types import DEPENDENTS, PART_TYPES, ROLES
 from tk_spacy.sampling.decoder import Scorer
@@ -19,17 +20,6 @@ from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
 from tk_spacy.sampling.words import encode
 
 BOUNDARY_LABEL = 1
-
-
-def is_tree(heads, *, single_root):
-    """Whether the heads of words 1..n lead every word to 0."""
-    for word in range(1, len(heads) + 1):
-        node = word
-        for _ in range(len(heads)):
-            node = heads[node - 1] if node else 0
-        if node:
-            return False
-    return not single_root or list(heads).count(0) == 1
 
 
 @functools.cache

@@ -2,9 +2,7 @@
 
 import copy
 import json
-import os
 import pickle
-import signal
 import subprocess
 import sys
 
@@ -21,6 +19,7 @@ from pipelines import (
 )
 from spacy.tokens import DocBin
 from spacy.util import load_model_from_config
+from two_processes import run_in_two
 
 from tk_spacy.component import TkReranker
 from tk_spacy.model_files import ModelError
@@ -135,50 +134,8 @@ def test_storage_docbin(nlp, expected):
     assert [(tree, list(records)) for tree, records in loaded] == expected
 
 
-# The parent runs OpenMP regions of two threads before it forks: a child that then asked for two
-# would wait for ever.
-PROCESSES = """
-import json, sys, spacy
-from tk_spacy.threads import count_threads
-
-def main():
-    nlp = spacy.load(sys.argv[1])
-    reranker = nlp.get_pipe("tk_reranker")
-    reranker.n_threads = 2
-    corpus = spacy.registry.readers.get("tk_spacy.ConlluCorpus.v1")(sys.argv[2])
-    docs = lambda: (example.predicted for example in corpus(nlp))
-    show = lambda doc: [[[t.head.i, t.dep_] for t in doc], doc._.tk_reranker]
-    alone = [show(nlp(doc)) for doc in docs()]
-    count_threads(2)
-    both = [show(doc) for doc in nlp.pipe(docs(), n_process=2, batch_size=3)]
-    assert alone == both, "other predictions"
-    assert any(record["changed"] for _, records in both for record in records)
-    print(len(both))
-
-if __name__ == "__main__":
-    import multiprocessing
-    multiprocessing.set_start_method(sys.argv[3])
-    main()
-"""
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_storage_two_processes_after_openmp(nlp, tmp_path, method):
-    nlp.to_disk(tmp_path / "pipeline")
-    write_conllu(tmp_path / "some.conllu", new_sentences(14))
-    (tmp_path / "main.py").write_text(PROCESSES, encoding="utf-8")
-    command = [sys.executable, "-W", "ignore", tmp_path / "main.py", tmp_path / "pipeline"]
-    # In a session of its own, so that hanging children end with it.
-    with subprocess.Popen(
-        [*command, tmp_path / "some.conllu", method],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as run:
-        try:
-            output, errors = run.communicate(timeout=120)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            raise
-    assert output.strip() == "14", errors
+    documents, changed = run_in_two(nlp, "tk_reranker", new_sentences(14), tmp_path, method=method)
+    assert documents == 14
+    assert changed

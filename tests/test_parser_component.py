@@ -2,9 +2,7 @@
 
 import copy
 import functools
-import os
 import pickle
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +17,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import load_model_from_config
 from trainings import QUICK_SAMPLING
+from two_processes import run_in_two
 
 from tk_spacy.component import TkReranker
 from tk_spacy.errors import UserError
@@ -245,49 +244,9 @@ def test_parser_component_damaged(tmp_path) -> None:
         spacy.load(tmp_path / "pipeline")
 
 
-PROCESSES = """
-import sys, spacy
-from tk_spacy.threads import count_threads
-
-def main():
-    nlp = spacy.load(sys.argv[1])
-    nlp.get_pipe("tk_parser").n_threads = 2
-    corpus = spacy.registry.readers.get("tk_spacy.ConlluCorpus.v1")(sys.argv[2])
-    docs = lambda: (example.predicted for example in corpus(nlp))
-    show = lambda doc: [[t.head.i, t.dep_] for t in doc]
-    alone = [show(nlp(doc)) for doc in docs()]
-    count_threads(2)
-    both = [show(doc) for doc in nlp.pipe(docs(), n_process=2, batch_size=3)]
-    assert alone == both, "other predictions"
-    print(len(both))
-
-if __name__ == "__main__":
-    import multiprocessing
-    multiprocessing.set_start_method(sys.argv[3])
-    main()
-"""
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_parser_component_in_two_processes_after_openmp(nlp: Language, tmp_path, method) -> None:
-    nlp.to_disk(tmp_path / "pipeline")
-    write_conllu(tmp_path / "some.conllu", NEW)
-    (tmp_path / "main.py").write_text(PROCESSES, encoding="utf-8")
-    command = [sys.executable, "-W", "ignore", tmp_path / "main.py", tmp_path / "pipeline"]
-    # In a session of its own, so that hanging children end with it.
-    with subprocess.Popen(
-        [*command, tmp_path / "some.conllu", method],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as run:
-        try:
-            output, errors = run.communicate(timeout=300)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            raise
-    assert output.strip() == "12", errors
+    assert run_in_two(nlp, "tk_parser", NEW, tmp_path, method=method) == (12, 0)
 
 
 def test_parser_component_import_is_light() -> None:

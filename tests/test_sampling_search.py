@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_sampling import all_heads, is_tree, labelled_trees, score_parts, tree_scores
+from reference_sampling import all_heads, labelled_trees, score_parts, tree_scores
+from reference_spanning import is_tree
 from sampling_parsers import (
     NOTHING_PRUNED,
     own_scores,

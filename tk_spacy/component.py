@@ -5,15 +5,13 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 """
 
 import logging
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import minibatch, raise_error
 
 from tk_spacy.errors import UserError
 from tk_spacy.upstream.component_checks import (
@@ -22,9 +20,8 @@ from tk_spacy.upstream.component_checks import (
     check_count,
     check_source,
     register_extension,
-    score_dependencies,
-    untrained,
 )
+from tk_spacy.upstream.trained_component import TrainedComponent
 
 if TYPE_CHECKING:
     from tk_spacy.candidates import LabelInventory
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
     from tk_spacy.views.protocol import ViewSource
 
 FACTORY = "tk_reranker"
-
-ErrorHandler = Callable[[str, Any, list[Doc], Exception], None]
 
 logger = logging.getLogger("spacy")
 
@@ -89,7 +84,7 @@ def add_reranker(
     return component
 
 
-class TkReranker:
+class TkReranker(TrainedComponent["Reranker", "Choice"]):
     """Replaces the trees of a parsed Doc by the best of those that its parsers propose.
 
     nlp:       the pipeline; its parsers are looked up whenever Docs are to be reranked.
@@ -118,6 +113,9 @@ class TkReranker:
     until it is saved and loaded.  Raises UserError for a wrong value.
     """
 
+    ATTRIBUTE = "reranker"
+    BATCH_SIZE = 64
+
     def __init__(
         self,
         nlp: Language,
@@ -131,49 +129,28 @@ class TkReranker:
         self.sources = (source,) if isinstance(source, str) else tuple(source)
         check_config(name, sources=self.sources, search=search, k=k, n_threads=n_threads)
         register_extension()
-        self.nlp = nlp
-        self.name = name
+        super().__init__(nlp, name)
         self.search = search
         self.k = k
         self.n_threads = n_threads
-        self._reranker: Reranker | None = None
         self._inventory: Any = None
-        self._warned: set[str] = set()
-        self._error_handler: ErrorHandler = raise_error
 
     @property
     def reranker(self) -> "Reranker | None":
         """The trained model."""
-        return self._reranker
+        return self._trained
 
     @reranker.setter
     def reranker(self, value: "Reranker | None") -> None:
+        self._take(value)
+
+    @staticmethod
+    def _model_class() -> "type[Reranker]":
         from tk_spacy.reranker import Reranker  # noqa: PLC0415
 
-        if value is not None and not isinstance(value, Reranker):
-            raise TypeError(f"reranker is a {type(value).__name__}, expected a Reranker or None")
-        self._reranker = value
-        self._warned = set()
+        return Reranker
 
     # Application
-
-    def __call__(self, doc: Doc) -> Doc:
-        """Rerank one Doc, in place."""
-        try:
-            self.set_annotations([doc], self.predict([doc]))
-        except Exception as error:
-            self._error_handler(self.name, self, [doc], error)
-        return doc
-
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
-        """Rerank a stream of Docs, in place."""
-        for docs in minibatch(stream, size=batch_size):
-            try:
-                self.set_annotations(docs, self.predict(docs))
-            except Exception as error:
-                self._error_handler(self.name, self, docs, error)
-            else:
-                yield from docs
 
     def predict(self, docs: Sequence[Doc]) -> "list[list[Choice]]":
         """The choice for each sentence of each Doc; the Docs stay as they are.
@@ -183,19 +160,14 @@ class TkReranker:
         from tk_spacy.upstream import doc_reranking, doc_trees  # noqa: PLC0415
         from tk_spacy.upstream.pipeline_sources import as_doc_source  # noqa: PLC0415
 
-        if self._reranker is None:
-            raise UserError(untrained(self.name))
-        sources = self.find_sources(self._reranker)
+        reranker = self._needed()
+        sources = self.find_sources(reranker)
         sentences = [doc_trees.read_sentences(doc) for doc in docs]
         for doc, own in zip(docs, sentences, strict=True):
-            if own and (missing := doc_trees.missing_attributes(self._reranker.schema, doc)):
-                self._warn(
-                    "missing",
-                    f"the model uses {', '.join(missing)}, which a Doc lacks: it will choose "
-                    f"worse; put the components that set them before it in the pipeline",
-                )
+            if own:
+                self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
         choices = doc_reranking.choose_trees(
-            self._reranker,
+            reranker,
             [as_doc_source(source) for source in sources],
             (sentence for own in sentences for sentence in own),
             inventory=self._inventory,
@@ -247,20 +219,7 @@ class TkReranker:
             )
         return sources
 
-    def _warn(self, kind: str, text: str) -> None:
-        if kind not in self._warned:
-            self._warned.add(kind)
-            warnings.warn(f"{self.name}: {text}", stacklevel=2)
-
-    def set_error_handler(self, error_handler: ErrorHandler) -> None:
-        """What to do about Docs that raise an error; see `Language.set_error_handler`."""
-        self._error_handler = error_handler
-
-    def get_error_handler(self) -> ErrorHandler:
-        """The error handler that is set."""
-        return self._error_handler
-
-    # Training and scoring
+    # Training
 
     def initialize(
         self,
@@ -319,51 +278,7 @@ class TkReranker:
             report=lambda text: logger.info("%s: %s", self.name, text),
         )  # fmt: skip
 
-    def update(
-        self, examples: Iterable[Example], *, losses: dict[str, float] | None = None, **_: Any
-    ) -> dict[str, float]:
-        """Do nothing: the whole training is `initialize`."""
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        return losses
-
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Attachment scores, 0 to 1, on lower-cased labels with their subtypes.
-
-        dep_uas, dep_las, dep_las_per_type: without punctuation, as spaCy's parser reports them.
-        dep_uas_with_punct, dep_las_with_punct: of all tokens but white space.
-        """
-        return score_dependencies(examples, **kwargs)
-
-    # Storage: the config is the pipeline's matter; here is the model only
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The model; empty where there is none."""
-        return b"" if self._reranker is None else self._reranker.to_bytes()
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TkReranker":
-        """Take the model of `to_bytes`.  Raises ModelError where the bytes are none."""
-        from tk_spacy.reranker import Reranker  # noqa: PLC0415
-
-        self.reranker = Reranker.from_bytes(data) if data else None
-        return self
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the model as a directory, empty where there is none; replaces what is there."""
-        from tk_spacy.files import replace_directory  # noqa: PLC0415
-        from tk_spacy.model_files import write_files  # noqa: PLC0415
-
-        with replace_directory(Path(path)) as directory:
-            write_files(directory, self._reranker.to_files() if self._reranker else {})
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TkReranker":
-        """Read what `to_disk` wrote.  Raises ModelError where it is not there."""
-        from tk_spacy.reranker import Reranker  # noqa: PLC0415
-
-        path = Path(path)
-        untrained = path.is_dir() and not any(path.iterdir())
-        self.reranker = None if untrained else Reranker.from_disk(path)
-        return self
+    # Pickling
 
     def __getstate__(self) -> dict[str, Any]:
         # The label table is only a cache.

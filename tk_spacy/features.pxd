@@ -34,6 +34,28 @@ cdef struct Sink:
     bint rows
 
 
+cdef inline Sink id_sink(uint32_t *ids, uint64_t mask) noexcept nogil:
+    """An empty sink that lists ids, which go up to `mask`."""
+    cdef Sink sink
+    sink.weights = NULL
+    sink.score = 0.0
+    sink.ids = ids
+    sink.count = 0
+    sink.mask = mask
+    sink.label = 0
+    sink.rows = False
+    return sink
+
+
+cdef inline double listed_score(const Sink *sink, const float *weights) noexcept nogil:
+    """The sum of the weights of the features listed."""
+    cdef int i
+    cdef double total = 0.0
+    for i in range(sink.count):
+        total += weights[sink.ids[i]]
+    return total
+
+
 cdef inline uint64_t mix(uint64_t value, uint64_t more) noexcept nogil:
     value = (value ^ more) * <uint64_t>0x9E3779B97F4A7C15ULL
     return value ^ (value >> 32)
@@ -98,11 +120,39 @@ cdef struct Words:
     int n
 
 
+cdef inline Words words_of(
+    const int32_t *fields, Py_ssize_t n_fields, int rows, int morph_end
+) noexcept nogil:
+    """The sentence whose field array has its first row at `fields`."""
+    cdef Words x
+    x.fields = fields
+    x.n_fields = n_fields
+    x.morph_end = morph_end
+    x.n = rows - 2
+    return x
+
+
 cdef inline int32_t value_at(const Words *x, int word, int field) noexcept nogil:
     """A field of a word; beyond either end of the sentence the boundary node's."""
     if word < 0 or word > x.n:
         word = x.n + 1
     return x.fields[word * x.n_fields + field]
+
+
+cdef inline bint is_new(int32_t *seen, int *n_seen, int32_t tag) noexcept nogil:
+    """Note a tag; whether it was not yet among the `n_seen` first, and there was room for it.
+
+    seen: int32[MAX_BETWEEN].
+    """
+    cdef int i
+    for i in range(n_seen[0]):
+        if seen[i] == tag:
+            return False
+    if n_seen[0] == MAX_BETWEEN:
+        return False
+    seen[n_seen[0]] = tag
+    n_seen[0] += 1
+    return True
 
 
 cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *part) noexcept nogil

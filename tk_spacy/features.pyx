@@ -78,15 +78,9 @@ cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept
     first, last = (h, m) if h < m else (m, h)
     for b in range(first + 1, last):
         tag = value_at(x, b, CPOS)
-        for j in range(n_seen):
-            if seen[j] == tag:
-                break
-        else:
-            if n_seen < MAX_BETWEEN:
-                seen[n_seen] = tag
-                n_seen += 1
-                emit(sink, key4(30, hp, tag, mp, dir))
-                emit(sink, key4(31, hc, tag, mc, dir))
+        if is_new(seen, &n_seen, tag):
+            emit(sink, key4(30, hp, tag, mp, dir))
+            emit(sink, key4(31, hc, tag, mc, dir))
     # Morphology: single values, and every pair of one value of the head and one of the modifier.
     for j in range(FIRST_MORPH, x.morph_end):
         morph_m = value_at(x, m, j)
@@ -304,19 +298,9 @@ cdef double _score(
     const int32_t *fields, int32_t n_rows, Py_ssize_t n_fields, const int32_t *part, int kind,
     const double *weights, uint64_t mask,
 ) noexcept nogil:
-    cdef Words x
-    cdef Sink sink
-    x.fields = fields
-    x.n_fields = n_fields
-    x.morph_end = <int>n_fields
-    x.n = n_rows - 2
+    cdef Words x = words_of(fields, n_fields, n_rows, <int>n_fields)
+    cdef Sink sink = id_sink(NULL, mask)
     sink.weights = weights
-    sink.score = 0.0
-    sink.ids = NULL
-    sink.count = 0
-    sink.mask = mask
-    sink.label = 0
-    sink.rows = False
     part_features(&sink, &x, kind, part)
     return sink.score
 
@@ -331,22 +315,15 @@ def add_feature_counts(
     kind: the type_code of the parts.  counts: float64[2 ** bits].
     Returns uint32[_], the features touched, which may repeat.
     """
-    cdef Words x
-    cdef Sink sink
     cdef Py_ssize_t i
     cdef int j, start
     most = most_features(fields.shape[1] - FIRST_MORPH)
     touched = np.empty(parts.shape[0] * most + 1, dtype=np.uint32)
     cdef uint32_t[::1] buffer = touched
-    x.fields = &fields[0, 0]
-    x.n_fields = fields.shape[1]
-    x.morph_end = <int>fields.shape[1]
-    x.n = <int>fields.shape[0] - 2
-    sink.weights = NULL
-    sink.ids = &buffer[0]
-    sink.count = 0
-    sink.mask = counts.shape[0] - 1
-    sink.rows = False
+    cdef Words x = words_of(
+        &fields[0, 0], fields.shape[1], <int>fields.shape[0], <int>fields.shape[1]
+    )
+    cdef Sink sink = id_sink(&buffer[0], counts.shape[0] - 1)
     for i in range(parts.shape[0]):
         start = sink.count
         part_features(&sink, &x, kind, &rows[parts[i], 0])

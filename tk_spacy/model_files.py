@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import srsly
 from numpy.typing import NDArray
 
+import tk_spacy
 from tk_spacy.errors import UserError
+from tk_spacy.files import replace_directory
 
 META = "meta.json"
 RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
@@ -26,64 +29,120 @@ class ModelError(UserError):
     """A model that cannot be read."""
 
 
-def damaged(where: str, error: Exception) -> ModelError:
-    """What to say of files that cannot be understood."""
-    return ModelError(
-        f"{where}: damaged or incomplete ({type(error).__name__}: {error}); train it again"
-    )
+class StoredModel(ABC):
+    """A model that goes as named files to disk, to bytes and into pickles.
 
-
-def check_meta(
-    content: bytes, kind: str, version: int, *, where: str, oldest: int | None = None
-) -> dict[str, Any]:
-    """The values of meta.json.  Raises ModelError where they are of something else.
-
-    version: of the format, as it is written now.  oldest: that can be read, None for `version`.
+    FORMAT: what meta.json calls it.  VERSION: of the format, as it is written now.  OLDEST: that
+    can be read.  FILES: names of its files.
     """
-    meta: dict[str, Any] = json.loads(content)
-    if meta.get("format") != kind:
-        raise ModelError(f"{where}: {META} is not that of a {kind}")
-    oldest = version if oldest is None else oldest
-    if meta["format_version"] not in range(oldest, version + 1):
-        readable = f"{version}" if oldest == version else f"{oldest} to {version}"
-        raise ModelError(
-            f"{where}: format version {meta['format_version']}, this tk-spacy reads {readable}; "
-            f"train the model again or install the version that wrote it "
-            f"({meta.get('library_version')})"
-        )
-    return meta
 
+    __slots__ = ()
+    FORMAT: ClassVar[str]
+    VERSION: ClassVar[int]
+    OLDEST: ClassVar[int]
+    FILES: ClassVar[tuple[str, ...]]
 
-def meta_bytes(meta: Mapping[str, Any]) -> bytes:
-    """The content of meta.json."""
-    return (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode()
+    @abstractmethod
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
 
+    @classmethod
+    @abstractmethod
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`.  May raise anything where the files are damaged.
 
-def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write named files into a directory."""
-    for name, content in files.items():
-        (directory / name).write_bytes(content)
+        meta: the values of meta.json, whose format and version are right.
+        """
 
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Self:
+        """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
+        try:
+            return cls._read_files(files, cls._check_meta(files[META], where))
+        except ModelError:
+            raise
+        except Exception as error:
+            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
+            raise ModelError(
+                f"{where}: damaged or incomplete ({type(error).__name__}: {error}); train it again"
+            ) from error
 
-def read_files(path: Path, names: Sequence[str], *, what: str) -> dict[str, bytes]:
-    """The files of a model directory that are there.  Raises ModelError where meta.json is not."""
-    if not (path / META).is_file():
-        raise ModelError(
-            f"{path}: no {what} here ({META} is missing); train it again, or give its directory"
-        )
-    try:
-        return {n: (path / n).read_bytes() for n in names if (path / n).is_file()}
-    except OSError as error:
-        raise ModelError(f"{error.filename}: cannot read it: {error.strerror}") from error
+    def to_disk(self, path: str | Path) -> None:
+        """Write the model as a directory; an older one there is replaced in one step."""
+        with replace_directory(Path(path)) as directory:
+            self.write_files(directory)
 
+    def write_files(self, directory: Path) -> None:
+        """Write the files into a directory that is there."""
+        for name, content in self.to_files().items():
+            (directory / name).write_bytes(content)
 
-def unpack(data: bytes, *, what: str) -> dict[str, bytes]:
-    """The files that were packed as one byte string.  Raises ModelError."""
-    try:
-        files: dict[str, bytes] = srsly.msgpack_loads(data)
-    except Exception as error:
-        raise ModelError(f"these bytes are no {what}: {error}") from error
-    return files
+    @classmethod
+    def from_disk(cls, path: str | Path) -> Self:
+        """Read a model directory.  Raises ModelError where it is none."""
+        path = Path(path)
+        if not (path / META).is_file():
+            raise ModelError(
+                f"{path}: no {cls.FORMAT} here ({META} is missing); train it again, or give its "
+                "directory"
+            )
+        try:
+            files = {n: (path / n).read_bytes() for n in cls.FILES if (path / n).is_file()}
+        except OSError as error:
+            raise ModelError(f"{error.filename}: cannot read it: {error.strerror}") from error
+        return cls.from_files(files, where=str(path))
+
+    def to_bytes(self) -> bytes:
+        """The model as one byte string."""
+        packed: bytes = srsly.msgpack_dumps(self.to_files())
+        return packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The inverse of `to_bytes`.  Raises ModelError where it is none."""
+        try:
+            files: dict[str, bytes] = srsly.msgpack_loads(data)
+        except Exception as error:
+            raise ModelError(f"these bytes are no {cls.FORMAT}: {error}") from error
+        return cls.from_files(files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    @classmethod
+    def _meta(cls, settings: Mapping[str, Any], more: Mapping[str, Any]) -> bytes:
+        """The content of meta.json."""
+        meta = {
+            "format": cls.FORMAT,
+            "format_version": cls.VERSION,
+            "library_version": tk_spacy.__version__,
+            "settings": settings,
+            **more,
+        }
+        return (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode()
+
+    @staticmethod
+    def _about(meta: Mapping[str, Any], *more: str) -> dict[str, Any]:
+        """The facts in meta.json beside those that `_meta` names and `more`."""
+        known = {"format", "format_version", "library_version", "settings", *more}
+        return {name: value for name, value in meta.items() if name not in known}
+
+    @classmethod
+    def _check_meta(cls, content: bytes, where: str) -> dict[str, Any]:
+        """The values of meta.json.  Raises ModelError where they are of something else."""
+        meta: dict[str, Any] = json.loads(content)
+        if meta.get("format") != cls.FORMAT:
+            raise ModelError(f"{where}: {META} is not that of a {cls.FORMAT}")
+        if meta["format_version"] not in range(cls.OLDEST, cls.VERSION + 1):
+            readable = (
+                f"{cls.VERSION}" if cls.OLDEST == cls.VERSION else f"{cls.OLDEST} to {cls.VERSION}"
+            )
+            raise ModelError(
+                f"{where}: format version {meta['format_version']}, this tk-spacy reads "
+                f"{readable}; train the model again or install the version that wrote it "
+                f"({meta.get('library_version')})"
+            )
+        return meta
 
 
 def to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -63,23 +63,14 @@ def open_model(path: Path) -> Model:
 
     Raises UserError where there is no such directory, or no model of ours in it.
     """
-    if not path.is_dir():
-        what = "a file, not a model directory" if path.exists() else "no such model directory"
-        raise UserError(f"{path}: {what}; `tk-spacy train` makes one")
-    component = None
-    place = path
-    if (path / PIPELINE_CONFIG).is_file():
-        inside = [child for child in sorted(path.iterdir()) if _is_reranker(child)]
-        if not inside:
-            raise UserError(f"{path}: a spaCy pipeline without a trained tk_reranker")
-        place = inside[0]
-        component = place.name
-    elif is_parser(path):
+    places = _places(path, RERANKER_FORMAT, maker="train", factory="tk_reranker")
+    component = None if places[0] == path else places[0].name
+    if component is None and is_parser(path):
         raise UserError(
             f"{path}: a sampling parser without a reranker; use `tk-spacy parse`, or make a model "
             f"with both by `tk-spacy train`"
         )
-    return Model(path, Reranker.from_disk(place), component, _read_report(path / REPORT_JSON))
+    return Model(path, Reranker.from_disk(places[0]), component, _read_report(path / REPORT_JSON))
 
 
 def read_parser(path: Path, *, component: str | None = None) -> SamplingParser:
@@ -90,26 +81,14 @@ def read_parser(path: Path, *, component: str | None = None) -> SamplingParser:
     """
     from tk_spacy.sampling.parser import SamplingParser  # noqa: PLC0415  (heavy)
 
-    if not path.is_dir():
-        what = "a file, not a model directory" if path.exists() else "no such model directory"
-        raise UserError(f"{path}: {what}; `tk-spacy train-parser` makes one")
-    place = path
-    if (path / PIPELINE_CONFIG).is_file():
-        inside = [child for child in sorted(path.iterdir()) if is_parser(child)]
-        named = [child for child in inside if child.name == component]
-        if not inside:
-            raise UserError(f"{path}: a spaCy pipeline without a trained tk_parser")
-        place = (named or inside)[0]
-    return SamplingParser.from_disk(place)
+    places = _places(path, PARSER_FORMAT, maker="train-parser", factory="tk_parser")
+    named = [place for place in places if place.name == component]
+    return SamplingParser.from_disk((named or places)[0])
 
 
 def is_parser(path: Path) -> bool:
     """Whether a directory holds a sampling parser alone, perhaps a damaged one."""
     return _kind_of(path) == PARSER_FORMAT
-
-
-def _is_reranker(path: Path) -> bool:
-    return _kind_of(path) == RERANKER_FORMAT
 
 
 def _kind_of(path: Path) -> str | None:
@@ -118,6 +97,23 @@ def _kind_of(path: Path) -> str | None:
     if found is not None or not (path / SCHEMA).is_file():
         return found
     return RERANKER_FORMAT if (path / SUPPORT).is_file() else PARSER_FORMAT
+
+
+def _places(path: Path, kind: str, *, maker: str, factory: str) -> list[Path]:
+    """Where models of a kind may be: in the directory itself, or in a pipeline's components.
+
+    maker: command that makes such a directory.  factory: of such components.
+    Raises UserError where the directory is missing, or a pipeline without such a component.
+    """
+    if not path.is_dir():
+        what = "a file, not a model directory" if path.exists() else "no such model directory"
+        raise UserError(f"{path}: {what}; `tk-spacy {maker}` makes one")
+    if not (path / PIPELINE_CONFIG).is_file():
+        return [path]
+    inside = [child for child in sorted(path.iterdir()) if _kind_of(child) == kind]
+    if not inside:
+        raise UserError(f"{path}: a spaCy pipeline without a trained {factory}")
+    return inside
 
 
 def _format_of(path: Path) -> str | None:

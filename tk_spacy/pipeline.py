@@ -21,7 +21,6 @@ import tk_spacy
 from tk_spacy.assessment import assess
 from tk_spacy.candidates import CandidateList
 from tk_spacy.files import replace_directory
-from tk_spacy.model_files import write_files
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.places import work_directory
 from tk_spacy.plan import (
@@ -160,7 +159,7 @@ def _assess(
 def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Proposals) -> None:
     """A pipeline of the views and the reranker, or the reranker alone where there is no view."""
     if not proposals.sources:
-        write_files(directory, reranker.to_files())
+        reranker.write_files(directory)
         return
     from tk_spacy.upstream.assembling import make_pipeline  # noqa: PLC0415  (imports spaCy)
 

@@ -335,13 +335,13 @@ def batch_table(
     files: Sequence[Mapping[str, Any]],
     total: Mapping[str, Any],
     *,
-    title: str = "Reranked files",
     reranked: bool = True,
 ) -> Table:
     """One row for each file, as `file_work.FileResult.to_dict` has it, and their sum.
 
     reranked: whether trees were chosen, so that there is something to compare with.
     """
+    title = "Reranked files" if reranked else "Parsed files"
     scored = any(row["scores"] for row in files)
     systems = ("parser", "final") if reranked else ("final",)
     columns = [

@@ -9,34 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-import tk_spacy
 from tk_spacy.candidates import CandidateList
 from tk_spacy.combination import Combination
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.features import add_scores
-from tk_spacy.files import replace_directory
 from tk_spacy.list_features import ListFeatures
 from tk_spacy.model_files import (
     META,
     RERANKER_FORMAT,
-    ModelError,
-    check_meta,
-    damaged,
+    StoredModel,
     dense,
     from_npz,
-    meta_bytes,
-    read_files,
     sparse,
     to_npz,
-    unpack,
-    write_files,
 )
 from tk_spacy.passive_aggressive import add_candidate_scores, add_list_scores
 from tk_spacy.properties import Schema
@@ -48,15 +39,11 @@ from tk_spacy.treebank import Sentence
 
 Float64 = NDArray[np.float64]
 
-FORMAT_VERSION = 2
-OLDEST_VERSION = 1
-"""Version 1 had no features of the list."""
-
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Reranker:
+class Reranker(StoredModel):
     """A trained reranker.
 
     schema: properties and values.  settings: as trained.  support: the kernel's support parts.
@@ -67,6 +54,11 @@ class Reranker:
     combination: with the upstream's scores; None for the reranker's score alone.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
     """
+
+    FORMAT = RERANKER_FORMAT
+    VERSION = 2
+    OLDEST = 1  # which had no features of the list
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS)
 
     schema: Schema
     settings: Settings
@@ -185,18 +177,14 @@ class Reranker:
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
-        meta = {
-            "format": RERANKER_FORMAT,
-            "format_version": FORMAT_VERSION,
-            "library_version": tk_spacy.__version__,
-            "settings": self.settings.to_dict(),
+        more = {
             "combination": self.combination.to_dict() if self.combination else None,
             "list_features": self._list_features_to_dict(),
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
         files = {
-            META: meta_bytes(meta),
+            META: self._meta(self.settings.to_dict(), more),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
             SUPPORT: to_npz(self.support.to_arrays()),
         }
@@ -211,68 +199,31 @@ class Reranker:
         return self.list_features.to_dict() | {"weights": dict(zip(names, weights, strict=True))}
 
     @classmethod
-    def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Reranker:
-        """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
-        try:
-            meta = check_meta(
-                files[META], RERANKER_FORMAT, FORMAT_VERSION, where=where, oldest=OLDEST_VERSION
-            )
-            if meta["format_version"] == 1:
-                meta["settings"]["list_features"] = []
-            settings = Settings.from_dict(meta["settings"])
-            combination = meta["combination"]
-            list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
-            weights = None
-            if settings.manual_parts:
-                weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
-            known = {
-                "format", "format_version", "library_version", "settings", "combination",
-                "support_parts", "list_features",
-            }  # fmt: skip
-            schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
-            return cls(
-                schema=schema,
-                settings=settings,
-                support=Support.from_arrays(
-                    from_npz(files[SUPPORT]),
-                    settings.kernel_parts,
-                    n_properties=len(schema.properties),
-                ),
-                weights=weights,
-                list_features=list_features,
-                list_weights=list_weights,
-                combination=Combination.from_dict(combination) if combination else None,
-                about={name: value for name, value in meta.items() if name not in known},
-            )
-        except ModelError:
-            raise
-        except Exception as error:
-            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
-            raise damaged(where, error) from error
-
-    def to_disk(self, path: str | Path) -> None:
-        """Write the model as a directory; an older one there is replaced in one step."""
-        with replace_directory(Path(path)) as directory:
-            write_files(directory, self.to_files())
-
-    @classmethod
-    def from_disk(cls, path: str | Path) -> Reranker:
-        """Read a model directory.  Raises ModelError where it is none."""
-        files = read_files(Path(path), (META, SCHEMA, SUPPORT, WEIGHTS), what=RERANKER_FORMAT)
-        return cls.from_files(files, where=str(path))
-
-    def to_bytes(self) -> bytes:
-        """The model as one byte string."""
-        packed: bytes = srsly.msgpack_dumps(self.to_files())
-        return packed
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Reranker:
-        """The inverse of `to_bytes`.  Raises ModelError where it is none."""
-        return cls.from_files(unpack(data, what=RERANKER_FORMAT))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`; see `StoredModel`."""
+        if meta["format_version"] == 1:
+            meta["settings"]["list_features"] = []
+        settings = Settings.from_dict(meta["settings"])
+        combination = meta["combination"]
+        list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
+        weights = None
+        if settings.manual_parts:
+            weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
+        schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
+        return cls(
+            schema=schema,
+            settings=settings,
+            support=Support.from_arrays(
+                from_npz(files[SUPPORT]),
+                settings.kernel_parts,
+                n_properties=len(schema.properties),
+            ),
+            weights=weights,
+            list_features=list_features,
+            list_weights=list_weights,
+            combination=Combination.from_dict(combination) if combination else None,
+            about=cls._about(meta, "combination", "support_parts", "list_features"),
+        )
 
 
 def _read_list_features(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tk_spacy.batch import parse_files, total
+from tk_spacy.batch import parse_files
 from tk_spacy.candidates import MAX_K
-from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
-from tk_spacy.report import batch_table
+from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, run_on_files
+from tk_spacy.cli.shell import Json, Quiet, Threads
 
 
 def parse_cli(
@@ -27,10 +27,7 @@ def parse_cli(
             "such files.",
         ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="OUT", help="File, or directory for several files."),
-    ],
+    output: Output,
     k: Annotated[
         int | None,
         typer.Option(
@@ -41,14 +38,8 @@ def parse_cli(
             show_default="the best tree only",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Do files of a directory again whose output is there."),
-    ] = False,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
-    ] = 1,
+    overwrite: Overwrite = False,
+    jobs: Jobs = 1,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -67,25 +58,14 @@ def parse_cli(
 
         tk-spacy parse parser treebanks/ -o parsed/ --jobs 2
     """
-    shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard(on_interrupt=lambda: "finished files are kept"):
-        with progress_of(shell) as progress:
-            results = parse_files(
-                model,
-                inputs,
-                output,
-                k=k,
-                overwrite=overwrite,
-                processes=jobs,
-                n_threads=threads,
-                progress=progress,
-            )
-        rows = [result.to_dict() for result in results]
-        whole = total(results).to_dict()
-        table = batch_table(rows, whole, title="Parsed files", reranked=False)
-        shell.result([table], {"files": rows, "total": whole})
-        failed = [result for result in results if result.status == "failed"]
-        for result in failed:
-            shell.error(result.error or result.source)
-    if failed:
-        raise typer.Exit(EXIT_ERROR)
+    work = partial(
+        parse_files,
+        model,
+        inputs,
+        output,
+        k=k,
+        overwrite=overwrite,
+        processes=jobs,
+        n_threads=threads,
+    )
+    run_on_files(work, reranked=False, quiet=quiet, as_json=as_json)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tk_spacy.batch import rerank_files, total
+from tk_spacy.batch import rerank_files
 from tk_spacy.candidates import MAX_K
-from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
-from tk_spacy.report import batch_table
+from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, run_on_files
+from tk_spacy.cli.shell import Json, Quiet, Threads
 
 
 def rerank_cli(
@@ -24,24 +24,15 @@ def rerank_cli(
             "with such files.",
         ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="OUT", help="File, or directory for several files."),
-    ],
+    output: Output,
     k: Annotated[
         int | None,
         typer.Option(
             "--k", min=1, max=MAX_K, help="Candidates a sentence.", show_default="the model's"
         ),
     ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Do files of a directory again whose output is there."),
-    ] = False,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
-    ] = 1,
+    overwrite: Overwrite = False,
+    jobs: Jobs = 1,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -60,24 +51,14 @@ def rerank_cli(
 
         tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
     """
-    shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard(on_interrupt=lambda: "finished files are kept"):
-        with progress_of(shell) as progress:
-            results = rerank_files(
-                model,
-                inputs,
-                output,
-                k=k,
-                overwrite=overwrite,
-                processes=jobs,
-                n_threads=threads,
-                progress=progress,
-            )
-        rows = [result.to_dict() for result in results]
-        whole = total(results).to_dict()
-        shell.result([batch_table(rows, whole)], {"files": rows, "total": whole})
-        failed = [result for result in results if result.status == "failed"]
-        for result in failed:
-            shell.error(result.error or result.source)
-    if failed:
-        raise typer.Exit(EXIT_ERROR)
+    work = partial(
+        rerank_files,
+        model,
+        inputs,
+        output,
+        k=k,
+        overwrite=overwrite,
+        processes=jobs,
+        n_threads=threads,
+    )
+    run_on_files(work, reranked=True, quiet=quiet, as_json=as_json)

@@ -11,8 +11,6 @@ import typer
 import tk_spacy
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
-from tk_spacy.files import replace_directory
-from tk_spacy.model_files import write_files
 from tk_spacy.places import check_different, check_output, check_outside, fingerprint
 from tk_spacy.progress import Progress
 from tk_spacy.properties import morph_note
@@ -71,8 +69,7 @@ def train_parser(
         "epochs": watch.epochs,
     }
     parser = replace(parser, about={**parser.about, **about})
-    with replace_directory(output) as directory:
-        write_files(directory, parser.to_files())
+    parser.to_disk(output)
     return {
         "model": str(output),
         **parser.about,

@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t
 
-from tk_spacy.sampling.climbing cimport Search
 from tk_spacy.sampling.lattice cimport Buffer, Lattice, Model
+from tk_spacy.sampling.search cimport Search
 
 
 cdef struct Workspace:

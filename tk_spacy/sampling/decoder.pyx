@@ -14,10 +14,12 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
-from tk_spacy.features cimport Words, mix
-from tk_spacy.sampling.climbing cimport exact_score, release_search, search
-from tk_spacy.sampling.lattice cimport begin, build, ensure, keep_heads, release, score_heads
+from tk_spacy.features cimport Words, mix, words_of
+from tk_spacy.sampling.lattice cimport begin, build, ensure, release
+from tk_spacy.sampling.pruning cimport keep_heads, score_heads
+from tk_spacy.sampling.search cimport release_search, search
 from tk_spacy.sampling.spanning cimport max_tree
+from tk_spacy.sampling.tree cimport exact_score
 from tk_spacy.threads import effective_n_threads
 
 cdef enum:
@@ -82,17 +84,6 @@ cdef class Scorer:
         return self.model.morph_end
 
 
-cdef inline Words words_at(
-    const int32_t[:, ::1] fields, int start, int rows, int morph_end
-) noexcept nogil:
-    cdef Words x
-    x.fields = &fields[start, 0]
-    x.n_fields = fields.shape[1]
-    x.morph_end = morph_end
-    x.n = rows - 2
-    return x
-
-
 cdef int prune(Workspace *space, const Model *model, const Words *x) noexcept nogil:
     """The heads to keep for each word, those of the pruner's best tree among them."""
     cdef int state
@@ -133,7 +124,8 @@ def kept_heads(Scorer scorer, fields, starts, lengths, *, n_threads=None):
     ):
         status[i] = kept_of_sentence(
             &spaces[threadid()], &scorer.model,
-            words_at(words, first[i], rows[i], scorer.model.morph_end), &heads[first[i], 0], width,
+            words_of(&words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end),
+            &heads[first[i], 0], width,
         )
     free_spaces(spaces, threads)
     check(status_array)
@@ -165,7 +157,7 @@ def decode(
 
     fields, starts, lengths: as those of `kept_heads`.  sentences: int32[B], which ones.
     k: trees a sentence.  exact, restarts, patience, temperature: of the search, whose starts are
-    `restarts` at most (climbing.search).
+    `restarts` at most (search.search).
     label_share: the share of a list that may differ from its better trees in labels alone.
     seeds: uint64[S].  kept: what `kept_heads` returned, or None to prune here.
     gold: (heads, labels), flat int32[rows] each; then costs = (of a wrong head, of a wrong label
@@ -209,7 +201,7 @@ def decode(
         s = chosen[i]
         status[i] = decode_sentence(
             &spaces[threadid()], &scorer.model,
-            words_at(words, first[s], rows[s], scorer.model.morph_end),
+            words_of(&words[first[s], 0], words.shape[1], rows[s], scorer.model.morph_end),
             &kept_head[0] if with_kept else NULL, &kept_first[first[s]] if with_kept else NULL,
             &gold_heads[first[s]] if with_gold else NULL,
             &gold_labels[first[s]] if with_gold else NULL,

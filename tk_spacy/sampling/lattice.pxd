@@ -1,4 +1,4 @@
-# The arcs a sentence may have, and the scores of the parts that they form (see lattice.pyx).
+# The arcs a sentence may have, and the memory for what they score (see lattice.pyx).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -68,71 +68,7 @@ cdef struct Lattice:
 cdef void *ensure(Buffer *buffer, size_t size) noexcept nogil
 cdef void release(Lattice *g) noexcept nogil
 cdef int begin(Lattice *g, const Words *x, const Model *model) noexcept nogil
-cdef int score_heads(Lattice *g, const Model *model) noexcept nogil
-cdef int keep_heads(Lattice *g, const Model *model, const int32_t *tree) noexcept nogil
 cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
     double head_cost, double label_cost, double arc_margin,
 ) noexcept nogil
-cdef int32_t crossing_score(
-    const Model *model, const Words *x, int h, int m, int label, uint32_t *ids
-) noexcept nogil
-cdef float pair_score(
-    Lattice *g, const Model *model, int kind, int outer, int arc
-) noexcept nogil
-cdef float triple_score(
-    Lattice *g, const Model *model, int kind, int a, int s, int m
-) noexcept nogil
-
-
-cdef inline bint crosses(int low, int high, int other_low, int other_high) noexcept nogil:
-    """Whether two arcs, each from low to high, cross."""
-    return ((low < other_low) & (other_low < high) & (high < other_high)) | (
-        (other_low < low) & (low < other_high) & (other_high < high)
-    )
-
-
-cdef inline double grandparent(Lattice *g, const Model *model, int above, int arc) noexcept nogil:
-    """Score of the chain of two arcs, `above` into the head of `arc`; 0 under the root."""
-    cdef int64_t at
-    cdef float value
-    if above < 0 or model.order < 2:
-        return 0.0
-    at = g.pair_at[arc] + above - g.first[g.head[arc]]
-    value = g.pairs[at]
-    if value != value:
-        value = g.pairs[at] = pair_score(g, model, 2, above, arc)
-    return value
-
-
-cdef inline double sibling(Lattice *g, const Model *model, int near, int arc) noexcept nogil:
-    """Score of two adjacent modifiers of one head on one side; near is NONE for the first."""
-    cdef int64_t at
-    cdef int h = g.head[arc]
-    cdef float value
-    if model.order < 2:
-        return 0.0
-    at = g.pair_at[arc] + (g.first[h + 1] - g.first[h] if h > 0 else 0)
-    if near >= 0:
-        at += 1 + g.rank[near]
-    value = g.pairs[at]
-    if value != value:
-        value = g.pairs[at] = pair_score(g, model, 1, near, arc)
-    return value
-
-
-cdef inline double chain_term(
-    Lattice *g, const Model *model, int above, int far, int near, int arc
-) noexcept nogil:
-    """All that `arc` scores with its neighbours towards the head.
-
-    above: the arc into the head, NONE under the root.  near: the arc of the nearer sibling, far
-    that sibling's own; NONE where there is none.
-    """
-    cdef double total = sibling(g, model, near, arc)
-    if model.order > 2:
-        if above >= 0:
-            total += triple_score(g, model, 3, above, near, arc)
-        if near >= 0:
-            total += triple_score(g, model, 4, far, near, arc)
-    return total

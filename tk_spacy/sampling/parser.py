@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-import tk_spacy
 from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, in_batches
 from tk_spacy.errors import UserError
-from tk_spacy.files import replace_directory
 from tk_spacy.model_files import (
     META,
     PARSER_FORMAT,
-    ModelError,
-    check_meta,
-    damaged,
+    StoredModel,
     dense,
     from_npz,
-    meta_bytes,
-    read_files,
     sparse,
     to_npz,
-    unpack,
-    write_files,
 )
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts
@@ -40,7 +31,6 @@ from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 
-FORMAT_VERSION = 1
 SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
 MOST_WEIGHT = 1e9
 """Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
@@ -54,7 +44,7 @@ PARTS_OF_ORDER: Mapping[int, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SamplingParser:
+class SamplingParser(StoredModel):
     """A trained sampling parser.
 
     schema: fields and their values.  settings: as trained.
@@ -62,6 +52,10 @@ class SamplingParser:
     places: uint8[n_cells], where each label may stand (see decoder.Scorer).
     about: further facts for meta.json, JSON values.
     """
+
+    FORMAT = PARSER_FORMAT
+    VERSION = OLDEST = 1
+    FILES = (META, SCHEMA, WEIGHTS)
 
     schema: Schema
     settings: SamplingSettings
@@ -241,15 +235,8 @@ class SamplingParser:
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
-        meta = {
-            "format": PARSER_FORMAT,
-            "format_version": FORMAT_VERSION,
-            "library_version": tk_spacy.__version__,
-            "settings": self.settings.to_dict(),
-            **self.about,
-        }
         return {
-            META: meta_bytes(meta),
+            META: self._meta(self.settings.to_dict(), self.about),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
             WEIGHTS: to_npz(
                 {
@@ -261,62 +248,30 @@ class SamplingParser:
         }
 
     @classmethod
-    def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> SamplingParser:
-        """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
-        try:
-            meta = check_meta(files[META], PARSER_FORMAT, FORMAT_VERSION, where=where)
-            settings = SamplingSettings.from_dict(meta["settings"])
-            schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
-            arrays = from_npz(files[WEIGHTS])
-            n_cells = FIRST_ID + len(schema.labels)
-            places = arrays["places"]
-            if places.dtype != np.uint8 or places.shape != (n_cells,) or places.max() > 3:
-                raise ValueError(f"places are not uint8[{n_cells}] from 0 to 3")
-            if places[:FIRST_ID].any():
-                raise ValueError(f"places of ids below {FIRST_ID}, which are no labels")
-            weights = dense(arrays, "weights", (1 << settings.bits) + n_cells)
-            pruner = dense(arrays, "pruner", 1 << settings.pruner_bits)
-            for name, values in (("weights", weights), ("pruner", pruner)):
-                if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
-                    raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
-            known = {"format", "format_version", "library_version", "settings"}
-            return cls(
-                schema=schema,
-                settings=settings,
-                weights=weights,
-                pruner=pruner,
-                places=places,
-                about={name: value for name, value in meta.items() if name not in known},
-            )
-        except ModelError:
-            raise
-        except Exception as error:
-            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
-            raise damaged(where, error) from error
-
-    def to_disk(self, path: str | Path) -> None:
-        """Write the model as a directory; an older one there is replaced in one step."""
-        with replace_directory(Path(path)) as directory:
-            write_files(directory, self.to_files())
-
-    @classmethod
-    def from_disk(cls, path: str | Path) -> SamplingParser:
-        """Read a model directory.  Raises ModelError where it is none."""
-        files = read_files(Path(path), (META, SCHEMA, WEIGHTS), what=PARSER_FORMAT)
-        return cls.from_files(files, where=str(path))
-
-    def to_bytes(self) -> bytes:
-        """The model as one byte string."""
-        packed: bytes = srsly.msgpack_dumps(self.to_files())
-        return packed
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> SamplingParser:
-        """The inverse of `to_bytes`.  Raises ModelError where it is none."""
-        return cls.from_files(unpack(data, what=PARSER_FORMAT))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`; see `StoredModel`."""
+        settings = SamplingSettings.from_dict(meta["settings"])
+        schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
+        arrays = from_npz(files[WEIGHTS])
+        n_cells = FIRST_ID + len(schema.labels)
+        places = arrays["places"]
+        if places.dtype != np.uint8 or places.shape != (n_cells,) or places.max() > 3:
+            raise ValueError(f"places are not uint8[{n_cells}] from 0 to 3")
+        if places[:FIRST_ID].any():
+            raise ValueError(f"places of ids below {FIRST_ID}, which are no labels")
+        weights = dense(arrays, "weights", (1 << settings.bits) + n_cells)
+        pruner = dense(arrays, "pruner", 1 << settings.pruner_bits)
+        for name, values in (("weights", weights), ("pruner", pruner)):
+            if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
+                raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
+        return cls(
+            schema=schema,
+            settings=settings,
+            weights=weights,
+            pruner=pruner,
+            places=places,
+            about=cls._about(meta),
+        )
 
 
 def make_scorer(

@@ -9,11 +9,13 @@ from tk_spacy.features cimport (
     CPOS,
     FORM,
     LEMMA,
+    MAX_BETWEEN,
     POS,
     Sink,
     Words,
     binned,
     emit,
+    is_new,
     key2,
     key3,
     key4,
@@ -33,7 +35,6 @@ cdef enum:
     SUFFIX3 = 3
     SHAPE = 4
     CLASS = 5
-    MAX_BETWEEN = 24     # distinct tags between head and modifier that are looked at
 
 
 cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil:
@@ -126,7 +127,7 @@ cdef void crossing_templates(Sink *sink, const Words *x, int h, int m, int label
 
 cdef void pruner_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil:
     """Few features of an arc: the pruner looks at every pair of words."""
-    cdef int b, j, first, last, tag, kind, n_seen = 0
+    cdef int b, first, last, tag, kind, n_seen = 0
     cdef int counts[5]
     cdef uint64_t where = binned(m - h), dir = m > h, near
     cdef uint64_t ht = value_at(x, h, x.morph_end + TAG), mt = value_at(x, m, x.morph_end + TAG)
@@ -160,14 +161,8 @@ cdef void pruner_templates(Sink *sink, const Words *x, int h, int m) noexcept no
     first, last = (h, m) if h < m else (m, h)
     for b in range(first + 1, last):
         tag = value_at(x, b, CPOS)
-        for j in range(n_seen):
-            if seen[j] == tag:
-                break
-        else:
-            if n_seen < MAX_BETWEEN:
-                seen[n_seen] = tag
-                n_seen += 1
-                put(sink, key4(320, hp, tag, mp, dir))
+        if is_new(seen, &n_seen, tag):
+            put(sink, key4(320, hp, tag, mp, dir))
         kind = x.fields[b * x.n_fields + x.morph_end + CLASS]
         if counts[kind] < 3:
             counts[kind] += 1

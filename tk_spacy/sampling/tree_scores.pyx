@@ -3,14 +3,23 @@
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 import numpy as np
 
-from tk_spacy.features cimport FIRST_MORPH, Sink, Words, most_features, part_features
+from tk_spacy.features cimport (
+    FIRST_MORPH,
+    Sink,
+    Words,
+    id_sink,
+    listed_score,
+    most_features,
+    part_features,
+    words_of,
+)
 from tk_spacy.parts cimport H, LABEL_M, M
 from tk_spacy.sampling.decoder cimport Scorer
-from tk_spacy.sampling.lattice cimport CROSSING_UNIT, Model, crosses, crossing_score
+from tk_spacy.sampling.larger_parts cimport crosses, crossing_score
+from tk_spacy.sampling.lattice cimport CROSSING_UNIT, Model
 from tk_spacy.sampling.templates cimport MOST_CROSSING, MOST_EXTRA, arc_templates
 from tk_spacy.threads import effective_n_threads
 
@@ -43,7 +52,7 @@ def part_scores(
         rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=threads
     ):
         scores[i] = part_score(
-            &scorer.model, &fields[starts[owners[i]], 0], fields.shape[1], lengths[owners[i]] - 2,
+            &scorer.model, &fields[starts[owners[i]], 0], fields.shape[1], lengths[owners[i]],
             &rows[i, 0], kind, ids + threadid() * room,
         )
     free(ids)
@@ -60,12 +69,8 @@ def crossing_scores(
     """
     cdef int n = <int>heads.shape[1], j, m, other, number
     cdef int64_t total
-    cdef Words x
+    cdef Words x = words_of(&fields[0, 0], fields.shape[1], n + 2, scorer.model.morph_end)
     cdef uint32_t ids[MOST_CROSSING]
-    x.fields = &fields[0, 0]
-    x.n_fields = fields.shape[1]
-    x.morph_end = scorer.model.morph_end
-    x.n = n
     with nogil:
         for j in range(heads.shape[0]):
             total = 0
@@ -84,22 +89,14 @@ def crossing_scores(
 
 
 cdef double part_score(
-    const Model *model, const int32_t *fields, Py_ssize_t n_fields, int n, const int32_t *row,
+    const Model *model, const int32_t *fields, Py_ssize_t n_fields, int n_rows, const int32_t *row,
     int kind, uint32_t *ids,
 ) noexcept nogil:
-    cdef Words x
-    cdef Sink sink
+    cdef Words x = words_of(fields, n_fields, n_rows, model.morph_end)
+    cdef Sink sink = id_sink(ids, model.mask)
     cdef int i
-    cdef double total = 0.0
     # An arc's score is summed in single precision, as in the lattice.
     cdef float bare = 0.0, with_label = 0.0
-    memset(&sink, 0, sizeof(Sink))
-    x.fields = fields
-    x.n_fields = n_fields
-    x.morph_end = model.morph_end
-    x.n = n
-    sink.ids = ids
-    sink.mask = model.mask
     if kind == ARC:
         sink.rows = True
         arc_templates(&sink, &x, row[H], row[M])
@@ -108,6 +105,4 @@ cdef double part_score(
             with_label += model.weights[ids[i] + row[LABEL_M]]
         return <double>bare + <double>with_label
     part_features(&sink, &x, kind, row)
-    for i in range(sink.count):
-        total += model.weights[ids[i]]
-    return <double><float>total
+    return <double><float>listed_score(&sink, model.weights)

@@ -6,7 +6,6 @@ use in parsing; the weights are averaged over all steps, kept as a sum beside th
 
 from libc.math cimport INFINITY, exp, fabs, sqrt
 from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memset
 
 import numpy as np
 
@@ -14,11 +13,13 @@ from tk_spacy.features cimport (
     FIRST_MORPH,
     Sink,
     Words,
+    id_sink,
     most_features,
     part_features,
+    words_of,
 )
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, WIDTH
-from tk_spacy.sampling.lattice cimport crosses
+from tk_spacy.sampling.larger_parts cimport crosses
 from tk_spacy.sampling.templates cimport (
     MOST_EXTRA,
     MOST_PRUNER,
@@ -87,13 +88,11 @@ cdef class Learner:
         fields: int32[n + 2, F].  The trees: int32[n + 2] each, words from 1 on.
         Returns the step's size, 0 where nothing changed.
         """
-        cdef Words x
-        cdef int n = <int>fields.shape[0] - 2
+        cdef Words x = words_of(
+            &fields[0, 0], fields.shape[1], <int>fields.shape[0], self.morph_end
+        )
+        cdef int n = x.n
         self.steps += 1
-        x.fields = &fields[0, 0]
-        x.n_fields = fields.shape[1]
-        x.morph_end = self.morph_end
-        x.n = n
         cdef int32_t[:, ::1] of_gold = np.empty((n + 2, WIDTH), dtype=np.int32)
         cdef int32_t[:, ::1] of_other = np.empty((n + 2, WIDTH), dtype=np.int32)
         roles(n, &gold_heads[0], &gold_labels[0], of_gold)
@@ -117,24 +116,20 @@ cdef class Learner:
         AdaGrad's (Duchi, Hazan and Singer, JMLR 2011) along the gradient of the gold head's log
         chance.  So the scores of all heads mean something, not only the best one's.
         """
-        cdef Words x
-        cdef Sink sink
-        cdef int n = <int>fields.shape[0] - 2, h, m, i
+        cdef Words x = words_of(
+            &fields[0, 0], fields.shape[1], <int>fields.shape[0], self.morph_end
+        )
+        cdef Sink sink = id_sink(NULL, self.mask)
+        cdef int n = x.n, h, m, i
         cdef uint32_t *ids
         cdef double highest, total, slope, change
         if self.square_array is None:
             self.square_array = np.zeros(len(self.weights), dtype=np.float32)
             self.squares = self.square_array
         self.steps += 1
-        x.fields = &fields[0, 0]
-        x.n_fields = fields.shape[1]
-        x.morph_end = self.morph_end
-        x.n = n
         cdef uint32_t[:, ::1] features = np.empty((n + 1, MOST_PRUNER), dtype=np.uint32)
         cdef int32_t[::1] counts = np.zeros(n + 1, dtype=np.int32)
         cdef double[::1] scores = np.zeros(n + 1)
-        memset(&sink, 0, sizeof(Sink))
-        sink.mask = self.mask
         with nogil:
             for m in range(1, n + 1):
                 highest = -INFINITY
@@ -200,12 +195,9 @@ cdef class Learner:
                 self.count(x, kind, rival, -1.0)
 
     cdef void arc(self, const Words *x, const int32_t *row, float sign) noexcept:
-        cdef Sink sink
         cdef int i, label = row[LABEL_M]
         cdef uint32_t *ids = &self.touched[self.n_touched]
-        memset(&sink, 0, sizeof(Sink))
-        sink.ids = ids
-        sink.mask = self.mask
+        cdef Sink sink = id_sink(ids, self.mask)
         if self.n_cells == 1:
             pruner_templates(&sink, x, row[H], row[M])
         else:
@@ -219,12 +211,9 @@ cdef class Learner:
         self.n_touched += sink.count * (2 if self.n_cells > 1 else 1)
 
     cdef void count(self, const Words *x, int kind, const int32_t *part, float sign) noexcept:
-        cdef Sink sink
         cdef int i
         cdef uint32_t *ids = &self.touched[self.n_touched]
-        memset(&sink, 0, sizeof(Sink))
-        sink.ids = ids
-        sink.mask = self.mask
+        cdef Sink sink = id_sink(ids, self.mask)
         part_features(&sink, x, kind, part)
         for i in range(sink.count):
             self.delta[ids[i]] += sign
@@ -248,9 +237,7 @@ cdef class Learner:
                 continue
             self.reserve()
             ids = &self.touched[self.n_touched]
-            memset(&sink, 0, sizeof(Sink))
-            sink.ids = ids
-            sink.mask = self.mask
+            sink = id_sink(ids, self.mask)
             crossing_templates(&sink, x, heads[m], m, labels[m])
             for i in range(sink.count):
                 self.delta[ids[i]] += sign * number

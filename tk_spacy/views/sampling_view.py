@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.model_files import write_files
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SEARCH_ONLY, SamplingSettings
 from tk_spacy.sampling.source import SamplingSource
@@ -68,7 +67,7 @@ class SamplingView:
             n_threads=n_threads,
             progress=Counter(report),
         )
-        write_files(directory, parser.to_files())
+        parser.write_files(directory)
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None

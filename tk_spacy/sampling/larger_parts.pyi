@@ -1,0 +1,1 @@
+# C functions only: see larger_parts.pxd.
