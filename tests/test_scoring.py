@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -261,6 +262,23 @@ def test_several_sentences_score_as_each_alone():
         alone = np.zeros(len(problem.parts))
         scorer.add_scores([problem.nodes], [[problem.parts]], [[alone]], n_threads=1)
         assert found.tolist() == alone.tolist()
+
+
+def test_one_scorer_serves_several_python_threads():
+    problem = random_problem(
+        13, n_support=SIZE, n_nodes=200, n_parts=4000, n_values=5, groups=[[0, 1, 2], [3, 4]]
+    )
+    scores, scale = problem.expected()
+    scorer = SupportScorer(problem.support(), problem.groups)
+
+    def score(start):
+        some = slice(start, start + 500)
+        out = np.zeros(500)
+        scorer.add_scores([problem.nodes], [[problem.parts[some]]], [[out]], n_threads=2)
+        return (np.abs(out - scores[some]) <= TOLERANCE * scale[some]).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(score, list(range(0, 4000, 500)) * 5))
 
 
 def test_threads_give_equal_bits():

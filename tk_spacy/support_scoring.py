@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +97,8 @@ class SupportScorer:
         self._groups = NodeGroups([range(n_properties)] if groups is None else groups, n_properties)
         self._memory = memory
         self._compiled: list[CompiledParts] | None = None
+        # Kept rows are shared, and scoring lets go of the interpreter.
+        self._lock = Lock()
 
     def compiled(self) -> list[CompiledParts]:
         """The support's types, compiled."""
@@ -139,12 +142,13 @@ class SupportScorer:
             ]
             add_batch_scores(nodes, slots, out, columns, types, n_threads)
             return
-        compiled = self.compiled()
-        if len(self._groups) > MOST_COMBINATIONS:
-            self._groups.clear()
-            for parts in compiled:
-                parts.keeper.clear()
-        add_compiled_scores(nodes, slots, out, self._groups, compiled, n_threads=n_threads)
+        with self._lock:
+            compiled = self.compiled()
+            if len(self._groups) > MOST_COMBINATIONS:
+                self._groups.clear()
+                for parts in compiled:
+                    parts.keeper.clear()
+            add_compiled_scores(nodes, slots, out, self._groups, compiled, n_threads=n_threads)
 
 
 def add_compiled_scores(
