@@ -264,12 +264,14 @@ def test_several_sentences_score_as_each_alone():
         assert found.tolist() == alone.tolist()
 
 
-def test_one_scorer_serves_several_python_threads():
+def test_one_scorer_serves_several_python_threads(monkeypatch):
+    """With few kept rows, so that one thread's would make room for another's."""
+    monkeypatch.setattr(support_scoring, "LEAST_ROWS", 48)
     problem = random_problem(
         13, n_support=SIZE, n_nodes=200, n_parts=4000, n_values=5, groups=[[0, 1, 2], [3, 4]]
     )
     scores, scale = problem.expected()
-    scorer = SupportScorer(problem.support(), problem.groups)
+    scorer = SupportScorer(problem.support(), problem.groups, memory=0)
 
     def score(start):
         some = slice(start, start + 500)
