@@ -21,7 +21,7 @@ from tk_spacy.parts import extract_frames, extract_parts, extract_spans
 from tk_spacy.passive_aggressive import Learner
 from tk_spacy.properties import Schema
 from tk_spacy.settings import LEFT_OPEN, Settings, suit
-from tk_spacy.training import learn, prepare_lists, train_reranker
+from tk_spacy.training import learn, prepare_lists, train_reranker, tuning_parts
 from tk_spacy.treebank import Sentence
 
 ALL = ("arc", "sibling", "grandparent")
@@ -324,3 +324,21 @@ def test_settings_left_open_suit_the_lists() -> None:
     for sources in (("spacy",), ("sampling", "spacy"), ("file",)):
         assert suit(settings, LEFT_OPEN, sources) == settings
     assert suit(settings, frozenset(), ("sampling",)) == settings
+
+
+def test_tuning_parts_hold_out_every_list_once():
+    parts = tuning_parts(23, 5, seed=3)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(23))
+    assert sorted(map(len, parts)) == [4, 4, 5, 5, 5]
+    assert all((np.diff(part) > 0).all() for part in parts)
+    assert [p.tolist() for p in parts] == [p.tolist() for p in tuning_parts(23, 5, seed=3)]
+    assert [p.tolist() for p in parts] != [p.tolist() for p in tuning_parts(23, 5, seed=4)]
+
+
+def test_tuning_parts_of_the_paper_and_of_few_lists():
+    (tenth,) = tuning_parts(40, 1, seed=0)
+    assert len(tenth) == 4
+    assert [part.tolist() for part in tuning_parts(1, 1, seed=0)] == [[0]]
+    assert sorted(len(part) for part in tuning_parts(3, 5, seed=0)) == [1, 1, 1]
+    with pytest.raises(ValueError, match="folds is 0"):
+        tuning_parts(3, 0, seed=0)

@@ -120,6 +120,7 @@ def _train_rerankers(
             schema=schema,
             seed=options.seed,
             paper_grid=options.paper_grid,
+            tuning_folds=options.tuning_folds,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )
@@ -197,6 +198,7 @@ def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
         "backward": views.get(SPACY, {}).get("backward"),
         "seed": options.seed,
         "paper_grid": options.paper_grid,
+        "tuning_folds": options.tuning_folds,
     }
 
 

@@ -22,6 +22,7 @@ from tk_spacy.places import (
 )
 from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
+from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.making import check_names, make_views
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
@@ -51,6 +52,8 @@ class TrainOptions:
     settings: of the kernel reranker; the base reranker has the same without the kernel.
     left_open: names of settings that are replaced by what suits the lists (settings.suit).
     paper_grid: beta from 0 to 3 in steps of 0.05.
+    tuning_folds: rerankers trained to tune beta, each on the lists of the other folds; 1 for the
+        paper's single one, on nine tenths.
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
@@ -79,6 +82,7 @@ class TrainOptions:
     settings: Settings = field(default_factory=Settings)
     left_open: frozenset[str] = frozenset()
     paper_grid: bool = False
+    tuning_folds: int = TUNING_FOLDS
     seed: int = 0
     threads: int | None = None
     title: str | None = None
@@ -94,7 +98,7 @@ class TrainOptions:
             raise UserError(f"search is {self.search!r}; choose from {', '.join(SEARCHES)}")
         if self.folds < 2:
             raise UserError(f"folds is {self.folds}; jackknifing needs at least 2")
-        for name in ("max_steps", "processes", "threads"):
+        for name in ("max_steps", "processes", "threads", "tuning_folds"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; it must be at least 1")

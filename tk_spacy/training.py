@@ -2,7 +2,7 @@
 
 Source: Taub-Tabib et al. 2015, section 3 and footnote 8: the combination is tuned on a tenth of the
 reranker's own training lists, by a reranker trained on the rest; then all of them train the final
-one.
+one.  Ours differs: the lists are held out in turn, so that all of them tune, not a tenth.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tk_spacy.treebank import Sentence
 Float64 = NDArray[np.float64]
 
 TUNING_SHARE = 0.1
+TUNING_FOLDS = 5
 
 CHUNK = 64
 """Lists whose kernel scores are brought up to date in one parallel pass."""
@@ -206,11 +207,17 @@ def learn(
     return reranker, stats
 
 
-def split_for_tuning(n: int, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """A seeded tenth of the indices 0..n-1 for tuning, and the rest, both ascending."""
+def tuning_parts(n: int, folds: int, *, seed: int) -> list[NDArray[np.intp]]:
+    """Which of the lists 0..n-1 are held out for tuning, a part after the other; seeded.
+
+    folds: every list is in one of so many parts; 1 for the paper's single tenth.
+    """
+    if folds < 1:
+        raise ValueError(f"folds is {folds}, expected at least 1")
     order = np.random.default_rng(seed).permutation(n)
-    held = max(1, round(TUNING_SHARE * n))
-    return np.sort(order[held:]), np.sort(order[:held])
+    if folds == 1:
+        return [np.sort(order[: max(1, round(TUNING_SHARE * n))])]
+    return [np.sort(order[fold::folds]) for fold in range(min(folds, n))]
 
 
 def train_reranker(
@@ -221,6 +228,7 @@ def train_reranker(
     schema: Schema,
     seed: int = 0,
     paper_grid: bool = False,
+    tuning_folds: int = TUNING_FOLDS,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -228,25 +236,31 @@ def train_reranker(
 
     sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
     schema: fitted on the training treebank.  seed: of the split for tuning.
+    paper_grid: see `combination.tune`.  tuning_folds: see `tuning_parts`; each takes a training.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
     report = progress or (lambda stage, done, total: None)
     items = prepare_lists(schema, sentences, lists, settings)
-    rest, held = split_for_tuning(len(lists), seed=seed)
-    kept = set(rest.tolist())
-    part = [item for item in items if item.index in kept]
-    combination = Combination.reranker_only(lists[0].sources)
-    if part:
-        scout, _ = learn(
-            schema, part, settings, n_threads=n_threads,
-            progress=lambda done, total: report("tuning", done, total),
-        )  # fmt: skip
+    tuning: list[TuningList] = []
+    parts = tuning_parts(len(lists), tuning_folds, seed=seed)
+    for number, held in enumerate(parts):
+        away = set(held.tolist())
+        rest = [item for item in items if item.index not in away]
+        if not rest:
+            continue
+
+        def on_step(done: int, total: int, before: int = number) -> None:
+            report("tuning", before * total + done, len(parts) * total)
+
+        scout, _ = learn(schema, rest, settings, n_threads=n_threads, progress=on_step)
         scores = scout.batch_scores([(sentences[i], lists[i]) for i in held], n_threads=n_threads)
-        tuning = [
+        tuning += [
             TuningList.make(sentences[i], lists[i], own)
             for i, own in zip(held, scores, strict=True)
         ]
+    combination = Combination.reranker_only(lists[0].sources)
+    if tuning:
         combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
     reranker, stats = learn(
         schema, items, settings, n_threads=n_threads,

@@ -24,6 +24,7 @@ from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import DEFAULT_FOLDS, SEARCHES, TrainOptions
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.settings import LEFT_OPEN, Settings
+from tk_spacy.training import TUNING_FOLDS
 
 PARSERS, SAMPLING = "Parsers", "Sampling parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
@@ -303,6 +304,15 @@ def train_cli(
             rich_help_panel=RERANKER,
         ),
     ] = False,
+    tuning_folds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Rerankers trained to tune the parser's weight, each on all folds but one; 1 for "
+            "a single one, on nine tenths, as the paper has it.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = TUNING_FOLDS,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -384,6 +394,7 @@ def train_cli(
                 **given,
             ),
             paper_grid=paper_grid,
+            tuning_folds=tuning_folds,
             seed=seed,
             threads=threads,
             asked=named_options(context),
