@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -53,6 +54,42 @@ def test_reranker_batches_and_threads_do_not_matter(trained):
     single = [reranker.choose(*pair, n_threads=1) for pair in pairs]
     assert single == list(reranker.rerank(pairs, n_threads=2, batch_size=7))
     assert single == list(reranker.rerank(iter(pairs), n_threads=1, batch_size=1000))
+
+
+def test_reranker_choices_come_with_their_sentences(trained):
+    reranker, pairs = trained
+    for n_threads in (1, 2):
+        chosen = list(reranker.choices(iter(pairs), n_threads=n_threads, batch_size=4))
+        assert [(sentence, trees) for sentence, trees, _ in chosen] == pairs
+        assert [row for *_, row in chosen] == [reranker.choose(*pair) for pair in pairs]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_reranker_raises_errors_of_reading_behind_the_batches_before(trained, n_threads):
+    reranker, pairs = trained
+
+    def failing():
+        yield from pairs[:10]
+        raise OSError("the disk is gone")
+
+    rows = reranker.rerank(failing(), n_threads=n_threads, batch_size=4)
+    assert [next(rows) for _ in range(8)] == [reranker.choose(*pair) for pair in pairs[:8]]
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(rows)
+    assert "ahead" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_reranker_may_be_left_early(trained, n_threads):
+    reranker, pairs = trained
+    read = []
+    rows = reranker.rerank(
+        (read.append(pair) or pair for pair in pairs), n_threads=n_threads, batch_size=2
+    )
+    next(rows)
+    rows.close()
+    assert len(read) <= 6
+    assert "ahead" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_reranker_overwrites_an_older_model(trained, tmp_path):
