@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import signal
 import threading
 
 import numpy as np
@@ -90,6 +92,25 @@ def test_reranker_may_be_left_early(trained, n_threads):
     rows.close()
     assert len(read) <= 6
     assert "ahead" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_reranker_in_a_forked_child_neither_hangs_nor_starts_a_thread(trained):
+    reranker, pairs = trained
+    expected = list(reranker.rerank(pairs, n_threads=2, batch_size=7))
+    pid = os.fork()
+    if not pid:
+        signal.alarm(60)  # ends it where it hangs
+        same = False
+        try:
+            rows = reranker.rerank(pairs, n_threads=2, batch_size=7)
+            same = next(rows) == expected[0] and threading.active_count() == 1
+            same = same and list(rows) == expected[1:]
+        finally:
+            os._exit(0 if same else 1)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0
 
 
 def test_reranker_overwrites_an_older_model(trained, tmp_path):
