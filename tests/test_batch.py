@@ -1,6 +1,7 @@
 """Reranking files and directories: results, resuming, failures."""
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
 
 
 def rerank(inputs: list[Path], output: Path, **settings):
-    return rerank_files(lists_training()[0], inputs, output, n_threads=1, **settings)
+    settings.setdefault("n_threads", 1)
+    return rerank_files(lists_training()[0], inputs, output, **settings)
 
 
 def kbest_directory(path: Path) -> Path:
@@ -99,6 +101,24 @@ def test_batch_goes_on_where_it_stopped(tmp_path: Path) -> None:
     results = rerank([source], tmp_path / "out", overwrite=True)
     assert [result.status for result in results] == ["done", "done"]
     assert (tmp_path / "out" / "sub" / "test.conllu").read_text() != "done before"
+
+
+def test_batch_reads_ahead_with_the_same_result(tmp_path: Path) -> None:
+    for n_threads in (1, 2):
+        target = tmp_path / f"{n_threads}.conllu"
+        (result,) = rerank([list_files()["test"]], target, n_threads=n_threads)
+        assert result.status == "done"
+    assert (tmp_path / "1.conllu").read_bytes() == (tmp_path / "2.conllu").read_bytes()
+
+
+def test_batch_leaves_nothing_of_a_file_that_breaks_while_read_ahead(tmp_path: Path) -> None:
+    text = list_files()["dev"].read_text(encoding="utf-8")
+    head, mark, tail = text.rpartition(" 0:root")
+    (tmp_path / "in.conllu").write_text(head + mark.replace("0", "99") + tail, encoding="utf-8")
+    with pytest.raises(UserError, match=r"in.conllu:\d+: .*HEAD of word \d+ is 99"):
+        rerank([tmp_path / "in.conllu"], tmp_path / "out.conllu", n_threads=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.conllu"]
+    assert "ahead" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("processes", [1, 2])

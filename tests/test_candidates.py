@@ -14,8 +14,8 @@ from tk_spacy.candidates import (
     CandidateList,
     LabelInventory,
     in_batches,
-    invalid_trees,
 )
+from tk_spacy.tree_rows import group_equal, invalid_trees
 from tk_spacy.treebank import Sentence, check_tree
 
 CHAIN = [0, 1, 2]  # 1 <- 2 <- 3
@@ -158,6 +158,27 @@ def test_invalid_trees_agree_with_check_tree_on_long_sentences(heads):
     # Word i + 1 may hang on any other word; most of these have long cycles or several roots.
     row = np.array([heads], dtype=np.int32)
     assert bool(len(invalid_trees(row))) == (check_tree(row[0]) is not None)
+
+
+def test_invalid_trees_of_several_rows_do_not_mix():
+    rows = np.array([[2, 1, 0], [2, 0, 2], [0, 0, 1], [3, 1, 0], [2, 3, 1], [4, 0, 1]])
+    assert invalid_trees(rows).tolist() == [0, 2, 4, 5]
+    assert invalid_trees(np.zeros((2, 0), dtype=np.int32)).tolist() == [0, 1]
+    assert invalid_trees(np.zeros((0, 3), dtype=np.int32)).tolist() == []
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 1)] * 4), max_size=40))
+def test_group_equal_numbers_trees_as_a_dictionary_does(rows):
+    table = np.array(rows, dtype=np.int32).reshape(len(rows), 4)
+    group, first = group_equal(table[:, :2], table[:, 2:])
+    numbers = {row: number for number, row in enumerate(dict.fromkeys(rows))}
+    assert group.tolist() == [numbers[row] for row in rows]
+    assert first.tolist() == [rows.index(row) for row in numbers]
+
+
+def test_group_equal_refuses_labels_of_other_trees():
+    with pytest.raises(ValueError, match=r"labels have shape \(2, 2\), expected .* \(2, 3\)"):
+        group_equal(np.zeros((2, 3)), np.zeros((2, 2)))
 
 
 def test_invalid_trees_accept_the_longest_chain():

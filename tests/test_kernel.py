@@ -10,11 +10,11 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tk_spacy.candidates import invalid_trees
 from tk_spacy.kernel import kernel_matrix, tree_kernel
 from tk_spacy.part_types import PART_TYPES, part_type
 from tk_spacy.parts import contested_parts, extract_parts, slot_rows
 from tk_spacy.properties import Schema
+from tk_spacy.tree_rows import invalid_trees
 from tk_spacy.treebank import Sentence, load_treebank
 
 KERNEL_TYPES = ["arc", "sibling", "grandparent"]
@@ -210,6 +210,27 @@ def as_row(part, n, type_name):
         for role in "htsm"
     }
     return [place[role] for role in "ghtsm"] + [label[role] for role in "htsm"]
+
+
+@given(seed=st.integers(0, 1000))
+def test_slot_rows_hold_positions_labels_and_distances(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 5, size=(8, 9), dtype=np.int32)  # label 1 is the boundary's
+    roles, dependents = {"g": 0, "h": 1, "t": 2, "s": 3, "m": 4}, {"h": 5, "t": 6, "s": 7, "m": 8}
+    for kind in PART_TYPES.values():
+        expected = []
+        for row in rows.tolist():
+            slots = []
+            for slot in kind.slots:
+                word = row[roles[slot.role]]
+                if slot.kind == "node":
+                    slots.append(word)
+                    continue
+                label, head = row[dependents[slot.role]], row[0 if slot.role == "h" else 1]
+                slots += [label, 0 if label == 1 else word - head]
+            expected.append(slots)
+        assert slot_rows(rows, kind).tolist() == expected
+        assert slot_rows(rows[:0], kind).shape == (0, len(expected[0]))
 
 
 def test_contested_parts_leave_out_what_all_share():

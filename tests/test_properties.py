@@ -7,8 +7,10 @@ import pytest
 import reference
 from test_kernel import choices_of, random_sentence
 
+from tk_spacy import properties
 from tk_spacy.properties import (
     BOUNDARY,
+    FIRST_ID,
     FIRST_MORPH,
     MAX_MORPH,
     MISSING,
@@ -116,6 +118,16 @@ def test_properties_of_very_many_attributes_are_the_most_frequent_ones():
         "FEATS have 20002 different attributes ('A00198', ...): the 200 most frequent ones are "
         "used, the others are not"
     )
+
+
+def test_properties_remember_a_bounded_number_of_feats(monkeypatch):
+    monkeypatch.setattr(properties, "MAX_FEATS", 3)
+    sentence = Sentence.from_columns(forms="abcdefg", feats=[f"A={i % 5}" for i in range(7)])
+    schema = Schema.fit([sentence])
+    expected = [FIRST_ID + i % 5 for i in range(7)]
+    for _ in range(2):
+        assert schema.encode(sentence).fields[1:-1, FIRST_MORPH].tolist() == expected
+        assert len(schema._feats_rows) <= 3
 
 
 def test_properties_keep_all_attributes_up_to_the_limit():

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import ODD, PLAIN
 
+from tk_spacy import conllu_reader
 from tk_spacy.treebank import TreebankError, load_treebank, read_conllu, write_conllu
 
 # --- losslessness, at random
@@ -99,3 +100,22 @@ def test_treebank_real_files_round_trip(shared_dir: Path, tmp_path: Path) -> Non
         for sentence in read_conllu(path):
             assert sentence.has_tree
             assert sentence.sent_id
+
+
+def test_treebank_reader_shares_a_bounded_number_of_strings_and_layouts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conllu_reader, "_POOL_SIZE", 20)
+    monkeypatch.setattr(conllu_reader, "_LAYOUTS", 3)
+    path = tmp_path / "in.conllu"
+    rows = [f"1-2\tab{i}" + "\t_" * 8 for i in range(30)]
+    words = [f"{j}\tw{{i}}{j}\t_\t_\t_\t_\t{j - 1}\tx\t_\t_" for j in (1, 2)]
+    text = "".join("\n".join([row, *words, "", ""]).format(i=i) for i, row in enumerate(rows))
+    path.write_text(text, encoding="utf-8")
+    reader = conllu_reader.Reader(str(path), True, True)
+    found = ""
+    for sentence in reader.sentences():
+        found += sentence.to_conllu()
+        assert len(reader.pool) <= 20 + 20
+        assert len(reader.layouts) <= 4
+    assert found == text

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tk_spacy.errors import UserError
+from tk_spacy.tree_rows import group_equal, invalid_trees
 from tk_spacy.treebank import Sentence, check_tree
 
 Int32 = NDArray[np.int32]
@@ -296,44 +297,12 @@ def _by_main_score(scores: Float64) -> NDArray[np.intp]:
     return np.argsort(np.where(np.isnan(scores[:, 0]), np.inf, -scores[:, 0]), kind="stable")
 
 
-def invalid_trees(heads: Int32) -> NDArray[np.intp]:
-    """Rows of int32[k, n] HEAD arrays that are no tree with exactly one root.
-
-    Vectorised twin of `treebank.check_tree`: following the heads for 2**i steps, i up to log2(n),
-    leads every word of a tree to the root.
-    """
-    k, n = heads.shape
-    if k == 0 or n == 0:
-        return np.arange(k)
-    bad = (heads < 0).any(axis=1) | (heads > n).any(axis=1) | ((heads == 0).sum(axis=1) != 1)
-    above = np.zeros((k, n + 1), dtype=np.int32)
-    above[:, 1:] = np.clip(heads, 0, n)
-    rows = np.arange(k)[:, None]
-    for _ in range(int(n).bit_length()):
-        above = above[rows, above]
-    return np.flatnonzero(bad | above.any(axis=1))
-
-
-def group_equal(heads: Int32, labels: Int32) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group number of each tree, and the first row of each group, groups by first appearance."""
-    both = np.concatenate([heads, labels], axis=1)
-    numbers: dict[bytes, int] = {}
-    first: list[int] = []
-    group = np.empty(len(both), dtype=np.intp)
-    for row, tree in enumerate(both):
-        key = tree.tobytes()
-        number = numbers.get(key)
-        if number is None:
-            number = numbers[key] = len(first)
-            first.append(row)
-        group[row] = number
-    return group, np.asarray(first, dtype=np.intp)
-
-
-def in_batches(items: Iterable[T], cells: Callable[[T], int]) -> Iterator[list[T]]:
+def in_batches(
+    items: Iterable[T], cells: Callable[[T], int], *, most: int = BATCH
+) -> Iterator[list[T]]:
     """Consecutive items, as many at a time as memory should hold, one at least.
 
-    cells: of an item, the words of all trees of its list.
+    cells: of an item, the words of all trees of its list.  most: items of a batch.
     """
     batch: list[T] = []
     total = 0
@@ -344,7 +313,7 @@ def in_batches(items: Iterable[T], cells: Callable[[T], int]) -> Iterator[list[T
             batch, total = [], 0
         batch.append(item)
         total += size
-        if len(batch) == BATCH:
+        if len(batch) == most:
             yield batch
             batch, total = [], 0
     if batch:

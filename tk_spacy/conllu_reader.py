@@ -36,6 +36,7 @@ _COMPRESSED = {
     b"PK\x03\x04": "zip",
 }
 _POOL_SIZE = 200_000  # strings shared between sentences; bounded, so that memory stays flat
+_LAYOUTS = 10_000  # the same of layouts: those with lines of multiword tokens hardly ever recur
 
 
 class Reader:
@@ -73,7 +74,7 @@ class Reader:
         if first.startswith(BOM_UTF8):
             before, first = "\ufeff", first.removeprefix(BOM_UTF8)
         for number, raw in enumerate(chain([first], file), 1):
-            if raw == b"\n" or not raw.strip(b" \r\n"):
+            if raw < b"!" and not raw.strip(b" \r\n"):
                 blank.append(raw)
                 continue
             if blank or not block:
@@ -120,6 +121,7 @@ class Reader:
         layout = Layout(before, eols, end + blank, extras)
         if len(self.pool) > _POOL_SIZE:
             self.pool.clear()
+        if len(self.layouts) > _LAYOUTS:
             self.layouts.clear()
         share = self.pool.setdefault
         shared = [tuple(map(share, column, column)) for column in columns]

@@ -53,10 +53,22 @@ cdef int _share_features(
     double[:, ::1] out,              # IN, OUT
 ) except -1:
     cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], n_weights = weights.shape[0]
-    cdef Py_ssize_t m, i, j, q
-    cdef double labelled, rival
-    cdef double *share = <double *>malloc(max(k, 1) * sizeof(double))
-    if share == NULL:
+    cdef Py_ssize_t m, i, j, q, n_heads, n_arcs
+    cdef double rival
+    # Of each head: share, its logarithm, margin.  Of each arc: share, its logarithm.
+    cdef double *share = <double *>malloc(5 * max(k, 1) * sizeof(double))
+    cdef double *log_share = share + k
+    cdef double *margin = log_share + k
+    cdef double *labelled = margin + k
+    cdef double *log_labelled = labelled + k
+    # Of each candidate its head and its arc, and of these the first candidate.
+    cdef Py_ssize_t *head_of = <Py_ssize_t *>malloc(4 * max(k, 1) * sizeof(Py_ssize_t))
+    cdef Py_ssize_t *arc_of = head_of + k
+    cdef Py_ssize_t *first_head = arc_of + k
+    cdef Py_ssize_t *first_arc = first_head + k
+    if share == NULL or head_of == NULL:
+        free(share)
+        free(head_of)
         raise MemoryError("no memory for the shares of a list")
     with nogil:
         for m in range(n):
@@ -65,23 +77,51 @@ cdef int _share_features(
                     break
             else:
                 continue
+            # Number the heads, and the arcs (head and label), that the candidates give the word.
+            n_heads = n_arcs = 0
+            for i in range(k):
+                for j in range(n_heads):
+                    if heads[first_head[j], m] == heads[i, m]:
+                        break
+                else:
+                    j = n_heads
+                    first_head[j] = i
+                    n_heads += 1
+                head_of[i] = j
+                for j in range(n_arcs):
+                    if (
+                        head_of[first_arc[j]] == head_of[i]
+                        and labels[first_arc[j], m] == labels[i, m]
+                    ):
+                        break
+                else:
+                    j = n_arcs
+                    first_arc[j] = i
+                    n_arcs += 1
+                arc_of[i] = j
             for q in range(n_weights):
-                for j in range(k):
+                for j in range(n_heads):
                     share[j] = 0.0
-                    for i in range(k):
-                        if heads[i, m] == heads[j, m]:
-                            share[j] += weights[q, i]
-                for j in range(k):
-                    labelled = rival = 0.0
-                    for i in range(k):
-                        if heads[i, m] != heads[j, m]:
+                for j in range(n_arcs):
+                    labelled[j] = 0.0
+                for i in range(k):
+                    share[head_of[i]] += weights[q, i]
+                    labelled[arc_of[i]] += weights[q, i]
+                for j in range(n_heads):
+                    rival = 0.0
+                    for i in range(n_heads):
+                        if i != j:
                             rival = max(rival, share[i])
-                        elif labels[i, m] == labels[j, m]:
-                            labelled += weights[q, i]
-                    out[j, WIDTH * q] += labelled
-                    out[j, WIDTH * q + 1] += share[j]
-                    out[j, WIDTH * q + 2] += log(labelled + FLOOR)
-                    out[j, WIDTH * q + 3] += log(share[j] + FLOOR)
-                    out[j, WIDTH * q + 4] += share[j] - rival
+                    log_share[j] = log(share[j] + FLOOR)
+                    margin[j] = share[j] - rival
+                for j in range(n_arcs):
+                    log_labelled[j] = log(labelled[j] + FLOOR)
+                for i in range(k):
+                    out[i, WIDTH * q] += labelled[arc_of[i]]
+                    out[i, WIDTH * q + 1] += share[head_of[i]]
+                    out[i, WIDTH * q + 2] += log_labelled[arc_of[i]]
+                    out[i, WIDTH * q + 3] += log_share[head_of[i]]
+                    out[i, WIDTH * q + 4] += margin[head_of[i]]
     free(share)
+    free(head_of)
     return 0

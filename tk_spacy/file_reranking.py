@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
-from tk_spacy.candidates import LabelInventory
+from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.kbest_io import Pair, read_kbest
@@ -42,26 +43,29 @@ class FileReranker(FileWorker):
             self._source = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
         started = time.perf_counter()  # the model's loading is not the file's
         pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job.source)
-        chosen = self._reranked(pairs, result, report or (lambda n: None), with_gold=not kbest)
-        write_conllu(job.target, chosen)
+        # Closed whatever happens: where the target cannot be written, no thread reads on.
+        with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
+            chosen = self._reranked(choices, result, report, with_gold=not kbest)
+            write_conllu(job.target, chosen)
         result.seconds = time.perf_counter() - started
         return result
 
     def _reranked(
         self,
-        pairs: Iterator[Pair],
+        choices: Iterator[tuple[Sentence, CandidateList, int]],
         result: FileResult,
-        report: Report,
+        report: Report | None,
         *,
         with_gold: bool,
     ) -> Iterator[Sentence]:
-        for_reranker, pairs = tee(pairs)
-        rows = self.model.reranker.rerank(for_reranker, n_threads=self.n_threads)
+        report = report or (lambda n: None)
         tally = Tally()
         waiting = 0
-        for (sentence, trees), row in zip(pairs, rows, strict=True):
-            base = sentence.with_tree(trees.heads[trees.base], trees.deprels(trees.base))
+        for sentence, trees, row in choices:
             final = sentence.with_tree(trees.heads[row], trees.deprels(row))
+            base = final
+            if row != trees.base:
+                base = sentence.with_tree(trees.heads[trees.base], trees.deprels(trees.base))
             tally.add(sentence if with_gold else None, base, final)
             yield final
             waiting += 1

@@ -24,6 +24,7 @@ from typing import Literal, NoReturn
 import numpy as np
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
+from tk_spacy.kbest_lines import read_lines
 from tk_spacy.treebank import Sentence, read_conllu, write_conllu
 
 Form = Literal["compact", "expanded"]
@@ -208,22 +209,67 @@ def _read_compact(
     cache: dict[str, tuple[int, int]],
 ) -> Pair:
     """The list in a sentence's comments; `cache` knows the HEAD:DEPREL texts met so far."""
+    lines = list(enumerate(sentence.comments))
+    found = read_lines(sentence.comments, len(sentence), inventory.add)
+    if found is not None:
+        first, heads, labels, scores, sources = found
+        places: Sequence[int] = range(first, first + len(heads))
+        others = lines[:first] + lines[places[-1] + 1 :]
+        if any(_CANDIDATE.match(line) for _, line in others):
+            found = None
+        else:
+            lines = others
+    if found is None:
+        places, heads, labels, scores, sources = _read_lines_plainly(sentence, inventory, cache)
+    base, bases = _read_bases(sentence, lines)
+    for name, row in {"": base, **bases}.items():
+        key = f"tk_base_{name}" if name else "tk_base"
+        if row > len(heads):
+            _fail(sentence, 0, f"{key} is {row}, but there are {len(heads)} candidates")
+        if name and name not in sources:
+            _fail(sentence, 0, f"{key}: candidate 1 has no score of {name!r}")
+    trees = _build(
+        sentence,
+        places,
+        heads=heads,
+        labels=labels,
+        scores=scores,
+        inventory=inventory,
+        sources=sources,
+        base=base - 1,
+        bases={name: row - 1 for name, row in bases.items()},
+        k=k,
+    )
+    kept = [line for _, line in lines if not _OWN_COMMENTS.match(line)]
+    return sentence.with_comments(kept).with_tree(trees.heads[0], trees.deprels(0)), trees
+
+
+def _read_bases(sentence: Sentence, lines: Iterable[tuple[int, str]]) -> tuple[int, dict[str, int]]:
+    base = 1
+    bases: dict[str, int] = {}
+    for offset, line in lines:
+        if (match := _BASE.match(line)) is not None:
+            base = _natural(match[1], sentence, offset, "tk_base")
+        if (match := _FURTHER_BASE.match(line)) is not None:
+            name, row = match.groups()
+            bases[name] = _natural(row, sentence, offset, f"tk_base_{name}")
+    return base, bases
+
+
+def _read_lines_plainly(
+    sentence: Sentence, inventory: LabelInventory, cache: dict[str, tuple[int, int]]
+) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    """Candidates however they are written: offsets of their lines, heads, labels, scores, sources.
+
+    What `kbest_lines.read_lines` reads is read alike.
+    """
     n = len(sentence)
     arcs: list[list[tuple[int, int]]] = []
     given: list[dict[str, float]] = []
     places: list[int] = []
-    base = 1
-    bases: dict[str, int] = {}
     for offset, line in enumerate(sentence.comments):
         match = _CANDIDATE.match(line)
         if match is None:
-            other = _BASE.match(line)
-            if other is not None:
-                base = _natural(other[1], sentence, offset, "tk_base")
-            further = _FURTHER_BASE.match(line)
-            if further is not None:
-                name, row = further.groups()
-                bases[name] = _natural(row, sentence, offset, f"tk_base_{name}")
             continue
         if match[1] != str(len(arcs) + 1):
             _fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1][:20]}")
@@ -241,30 +287,12 @@ def _read_compact(
     if not arcs:
         _fail(sentence, 0, "no '# tk_candidate_1 = ...' in this sentence")
     sources = list(given[0])
-    for name, row in {"": base, **bases}.items():
-        key = f"tk_base_{name}" if name else "tk_base"
-        if row > len(arcs):
-            _fail(sentence, 0, f"{key} is {row}, but there are {len(arcs)} candidates")
-        if name and name not in sources:
-            _fail(sentence, 0, f"{key}: candidate 1 has no score of {name!r}")
-    for offset, scores_by_name in zip(places, given, strict=True):
-        if set(scores_by_name) - set(sources):
-            _fail(sentence, offset, f"sources {list(scores_by_name)} are not those of candidate 1")
+    for offset, by_name in zip(places, given, strict=True):
+        if set(by_name) - set(sources):
+            _fail(sentence, offset, f"sources {list(by_name)} are not those of candidate 1")
     table = np.array(arcs, dtype=np.int32)
-    trees = _build(
-        sentence,
-        places,
-        heads=table[:, :, 0],
-        labels=table[:, :, 1],
-        scores=np.array([[row.get(name, math.nan) for name in sources] for row in given]),
-        inventory=inventory,
-        sources=sources,
-        base=base - 1,
-        bases={name: row - 1 for name, row in bases.items()},
-        k=k,
-    )
-    kept = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
-    return sentence.with_comments(kept).with_tree(trees.heads[0], trees.deprels(0)), trees
+    values = np.array([[row.get(name, math.nan) for name in sources] for row in given])
+    return places, table[:, :, 0], table[:, :, 1], values, sources
 
 
 def _read_group(

@@ -90,16 +90,20 @@ class ListFeatures:
             if source in candidates.sources:
                 scores = candidates.scores[:, candidates.sources.index(source)]
                 scores = np.where(np.isinf(scores), np.nan, scores)
-            columns += _score_columns(scores, scale, known)
-            weightings += _weightings(scores, scale)
+            missing = np.isnan(scores)
+            full = filled(scores)
+            columns += _score_columns(full, missing, scale, known)
+            weightings += _weightings(full, missing, scale)
         parts = []
         if "scores" in self.groups:
-            parts.append(np.stack([*columns, base], axis=1))
+            parts.append(np.array([*columns, base]).T)
         if "shares" in self.groups:
-            weights = np.stack([*weightings, np.full(k, 1.0 / k), base])
+            weights = np.array([*weightings, np.full(k, 1.0 / k), base])
             parts.append(share_features(candidates.heads, candidates.labels, weights))
-        features = np.concatenate(parts, axis=1)
-        return np.ascontiguousarray((features - features.mean(axis=0)) * self.factor)
+        features = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        features -= features.mean(axis=0)
+        features *= self.factor
+        return features
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -118,10 +122,13 @@ class ListFeatures:
         return cls(groups=groups, scales=scales, factor=float(data["factor"]))
 
 
-def _score_columns(scores: Float64, scale: float, known: NDArray[np.bool_]) -> list[Float64]:
-    """SCORE_FEATURES of one source: float64[k] each; unscored trees count as the worst."""
-    missing = np.isnan(scores)
-    full = filled(scores)
+def _score_columns(
+    full: Float64, missing: NDArray[np.bool_], scale: float, known: NDArray[np.bool_]
+) -> list[Float64]:
+    """SCORE_FEATURES of one source: float64[k] each; unscored trees count as the worst.
+
+    full: its scores, filled where they are missing.
+    """
     best = full.max()
     deviation = full.std()
     rank = np.empty(len(full))
@@ -136,17 +143,18 @@ def _score_columns(scores: Float64, scale: float, known: NDArray[np.bool_]) -> l
     ]
 
 
-def _weightings(scores: Float64, scale: float) -> list[Float64]:
+def _weightings(full: Float64, missing: NDArray[np.bool_], scale: float) -> list[Float64]:
     """The weights that one source gives the candidates: float64[k] each, 0 for unscored trees."""
-    missing = np.isnan(scores)
     if missing.all():
-        even = np.full(len(scores), 1.0 / len(scores))
+        even = np.full(len(full), 1.0 / len(full))
         return [even] * (len(TEMPERATURES) + 1)
-    full = np.where(missing, -np.inf, filled(scores))
-    first = np.zeros(len(scores))
-    first[int(full.argmax())] = 1.0
+    full = np.where(missing, -np.inf, full)
+    best = int(full.argmax())
+    first = np.zeros(len(full))
+    first[best] = 1.0
+    gaps = full - full[best]
     weightings = []
     for temperature in TEMPERATURES:
-        weights = np.exp((full - full.max()) / (scale * temperature))
+        weights = np.exp(gaps / (scale * temperature))
         weightings.append(weights / weights.sum())
     return [*weightings, first]

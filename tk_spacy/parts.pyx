@@ -11,6 +11,8 @@ found once and every candidate is a set of indices.
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from functools import cache
+
 import numpy as np
 
 from tk_spacy.features cimport POS, mix
@@ -37,23 +39,34 @@ def extract_parts(heads, labels, part_type):
         raise ValueError(
             f"heads and labels have shapes {heads.shape} and {labels.shape}, expected one [k, n]"
         )
-    if heads.size and (heads.min() < 0 or heads.max() > heads.shape[1]):
+    if not _in_range(heads):
         raise ValueError(f"a head lies outside 0..{heads.shape[1]}")
-    roles = part_type.roles
-    wanted = np.array(
-        [role in roles for role in ROLES]
-        + [
-            any(s.kind == "edge" and s.role == role for s in part_type.slots)
-            for role in DEPENDENTS
-        ],
-        dtype=np.int32,
-    )
+    wanted = _wanted(part_type)
     k, n = heads.shape
     rows = np.empty((k * n, WIDTH), dtype=np.int32)
     members = np.empty(k * n, dtype=np.int32)
     starts = np.zeros(k + 1, dtype=np.int32)
     cdef int n_rows = _extract(heads, labels, wanted, rows, starts, members)
     return rows[:n_rows].copy(), starts, members[: starts[k]].copy()
+
+
+@cache
+def _wanted(part_type):
+    """Whether a type reads each column of a part row: int32[9]."""
+    roles = part_type.roles
+    edges = {slot.role for slot in part_type.slots if slot.kind == "edge"}
+    return np.array(
+        [role in roles for role in ROLES] + [role in edges for role in DEPENDENTS], dtype=np.int32
+    )
+
+
+cdef bint _in_range(const int32_t[:, ::1] heads) noexcept:
+    cdef Py_ssize_t j, m
+    for j in range(heads.shape[0]):
+        for m in range(heads.shape[1]):
+            if heads[j, m] < 0 or heads[j, m] > heads.shape[1]:
+                return False
+    return True
 
 
 cdef int _extract(
@@ -289,10 +302,12 @@ def contested_parts(rows, const int32_t[::1] starts, const int32_t[::1] members)
     passive-aggressive update.  Arguments and result as those of extract_parts.
     """
     cdef int k = starts.shape[0] - 1, n_rows = len(rows), i, j, kept = 0, n_members = 0
+    cdef const int32_t[:, ::1] old_rows = np.ascontiguousarray(rows, dtype=np.int32)
     cdef int32_t[::1] count = np.zeros(n_rows, dtype=np.int32)
     cdef int32_t[::1] new = np.empty(n_rows, dtype=np.int32)
-    cdef int32_t[::1] new_starts = np.zeros(k + 1, dtype=np.int32)
-    cdef int32_t[::1] new_members = np.empty(members.shape[0], dtype=np.int32)
+    starts_array = np.zeros(k + 1, dtype=np.int32)
+    members_array = np.empty(members.shape[0], dtype=np.int32)
+    cdef int32_t[::1] new_starts = starts_array, new_members = members_array
     for i in range(members.shape[0]):
         count[members[i]] += 1
     for i in range(n_rows):
@@ -304,11 +319,13 @@ def contested_parts(rows, const int32_t[::1] starts, const int32_t[::1] members)
                 new_members[n_members] = new[members[i]]
                 n_members += 1
         new_starts[j + 1] = n_members
-    return (
-        np.ascontiguousarray(rows[np.asarray(new) >= 0]),
-        np.asarray(new_starts),
-        np.asarray(new_members)[:n_members].copy(),
-    )
+    rows_array = np.empty((kept, WIDTH), dtype=np.int32)
+    cdef int32_t[:, ::1] new_rows = rows_array
+    for i in range(n_rows):
+        if new[i] >= 0:
+            for j in range(WIDTH):
+                new_rows[new[i], j] = old_rows[i, j]
+    return rows_array, starts_array, members_array[:n_members].copy()
 
 
 def slot_rows(rows, part_type):
@@ -318,17 +335,39 @@ def slot_rows(rows, part_type):
     node rows; an edge slot two, the label id and the signed distance modifier - head (0, which
     equals nothing, where the arc's dependent is the boundary node, marked by label BOUNDARY_LABEL).
     """
-    rows = np.ascontiguousarray(rows, dtype=np.int32)
+    cdef const int32_t[:, ::1] given = np.ascontiguousarray(rows, dtype=np.int32)
+    columns = _slot_columns(part_type)
+    cdef const int32_t[:, ::1] sources = columns
+    cdef Py_ssize_t i, c
+    cdef int32_t value
+    slots = np.empty((len(given), len(columns)), dtype=np.int32)
+    cdef int32_t[:, ::1] out = slots
+    for i in range(given.shape[0]):
+        for c in range(sources.shape[0]):
+            value = given[i, sources[c, 0]]
+            if sources[c, 1] >= 0:  # a distance
+                value -= given[i, sources[c, 1]]
+                if given[i, sources[c, 2]] == BOUNDARY_LABEL_ID:
+                    value = 0
+            out[i, c] = value
+    return slots
+
+
+@cache
+def _slot_columns(part_type):
+    """Where each column of a slot row comes from: int32[w, 3], columns of part rows.
+
+    For a distance the modifier, the head and the arc's label; for all else one column, and -1.
+    """
     columns = []
     for slot in part_type.slots:
-        word = rows[:, ROLES.index(slot.role)]
+        word = ROLES.index(slot.role)
         if slot.kind == "node":
-            columns.append(word)
+            columns.append((word, -1, -1))
             continue
-        label = rows[:, len(ROLES) + DEPENDENTS.index(slot.role)]
-        head = rows[:, G if slot.role == "h" else H]
-        columns += [label, np.where(label == BOUNDARY_LABEL, 0, word - head)]
-    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
+        label = len(ROLES) + DEPENDENTS.index(slot.role)
+        columns += [(label, -1, -1), (word, G if slot.role == "h" else H, label)]
+    return np.array(columns, dtype=np.int32)
 
 
 def exclusive_members(

@@ -40,6 +40,8 @@ MAX_MORPH = 200
 A node has two properties for each: where they are legion (a file whose FEATS hold something else,
 a word's number, say), the most frequent ones are taken, and memory stays within bounds.
 """
+MAX_FEATS = 10_000
+"""Different FEATS whose ids are remembered before all are forgotten; treebanks have hundreds."""
 MAX_XPOS = 1000
 MIN_XPOS_FILLED = 0.99
 
@@ -192,6 +194,8 @@ class Schema:
                 ],
                 dtype=np.int32,
             )
+            if len(self._feats_rows) >= MAX_FEATS:
+                self._feats_rows.clear()
             self._feats_rows[feats] = row
         return row
 

@@ -6,16 +6,17 @@ system).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-from tk_spacy.candidates import CandidateList
+from tk_spacy.ahead import made_ahead
+from tk_spacy.candidates import CandidateList, in_batches
 from tk_spacy.combination import Combination
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.features import add_scores
@@ -38,6 +39,7 @@ from tk_spacy.threads import effective_n_threads
 from tk_spacy.treebank import Sentence
 
 Float64 = NDArray[np.float64]
+Pair = tuple[Sentence, CandidateList]
 
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
 
@@ -165,13 +167,42 @@ class Reranker(StoredModel):
         *,
         n_threads: int | None = None,
         batch_size: int = 128,
-    ) -> Iterator[int]:
-        """Row of the best candidate of each sentence, as `choose`, streaming in batches."""
-        pairs = iter(pairs)
-        while batch := list(islice(pairs, batch_size)):
-            scores = self.batch_scores(batch, n_threads=n_threads)
-            for (_, candidates), own in zip(batch, scores, strict=True):
-                yield int(self.combined(candidates, own).argmax())
+    ) -> Generator[int, None, None]:
+        """Row of the best candidate of each sentence, as `choose`, streaming in batches.
+
+        `pairs` may run in another thread, see `choices`.
+        """
+        choices = self.choices(pairs, n_threads=n_threads, batch_size=batch_size)
+        with closing(choices):
+            for *_, row in choices:
+                yield row
+
+    def choices(
+        self,
+        pairs: Iterable[tuple[Sentence, CandidateList]],
+        *,
+        n_threads: int | None = None,
+        batch_size: int = 128,
+    ) -> Generator[tuple[Sentence, CandidateList, int], None, None]:
+        """Each sentence with its candidates and the row of the best one, as `choose`, streaming.
+
+        Where more than one thread may be used, the next batch is read and encoded in a thread of
+        its own while one is scored and its sentences are worked on: it alone runs `pairs` then.
+        """
+        batches = self._encoded_batches(pairs, batch_size)
+        if effective_n_threads(n_threads) > 1:
+            batches = made_ahead(batches)
+        with closing(batches):
+            for batch, lists in batches:
+                scores = self.encoded_scores(lists, n_threads=n_threads)
+                for (sentence, candidates), own in zip(batch, scores, strict=True):
+                    yield sentence, candidates, int(self.combined(candidates, own).argmax())
+
+    def _encoded_batches(
+        self, pairs: Iterable[Pair], batch_size: int
+    ) -> Generator[tuple[list[Pair], list[EncodedList]], None, None]:
+        for batch in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
+            yield batch, [self._encoder.encode(sentence, trees) for sentence, trees in batch]
 
     # Storage
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from spacy.attrs import DEP, HEAD, IS_SPACE, LEMMA, MORPH, NORM, POS, SENT_START, TAG
 from spacy.tokens import Doc, Span
 
-from tk_spacy.candidates import CandidateList, invalid_trees
+from tk_spacy.candidates import CandidateList
 from tk_spacy.properties import Schema
+from tk_spacy.tree_rows import invalid_trees
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.upstream.corpus import UD_ROOT, to_ud_label
 from tk_spacy.upstream.projectivity import DECORATION

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.candidates import CandidateList, LabelInventory, group_equal
+from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.tree_rows import group_equal
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.corpus import doc_from_sentence
 from tk_spacy.upstream.discrepancy import Pool

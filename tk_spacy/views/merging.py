@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tk_spacy.candidates import CandidateList, group_equal, in_batches
+from tk_spacy.candidates import CandidateList, in_batches
+from tk_spacy.tree_rows import group_equal
 from tk_spacy.treebank import Sentence
 from tk_spacy.views.protocol import ViewSource
 

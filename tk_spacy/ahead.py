@@ -1,0 +1,60 @@
+"""Making an iterator's items in a thread while the ones before them are worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextvars import copy_context
+from queue import SimpleQueue
+from threading import Event, Semaphore, Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class _End:
+    """Comes after the last item; `error` is what ended the items before their time."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+def made_ahead(items: Generator[T, None, None], *, limit: int = 1) -> Generator[T, None, None]:
+    """The items in their order, of which at most `limit` are made before they are asked for.
+
+    `items` runs in a thread of its own from the first item to its end, and nowhere else.  What it
+    raises is raised here, after the items that came before.  Who closes this generator, or leaves
+    it to the garbage collector, waits for the item that is being made; then `items` is closed.
+    """
+    room, stopped = Semaphore(limit), Event()
+    ready: SimpleQueue[T | _End] = SimpleQueue()
+    arguments = (items, room, stopped, ready)
+    # A context of its own: thinc keeps there which numpy or cupy it computes with.
+    thread = Thread(target=copy_context().run, args=(_make, *arguments), name="ahead", daemon=True)
+    thread.start()
+    try:
+        while not isinstance(item := ready.get(), _End):
+            room.release()
+            yield item
+            del item  # not kept while waiting for the next
+        if item.error is not None:
+            raise item.error
+    finally:
+        stopped.set()
+        room.release()
+        thread.join()
+
+
+def _make(
+    items: Generator[T, None, None],
+    room: Semaphore,
+    stopped: Event,
+    ready: SimpleQueue[T | _End],
+) -> None:
+    try:
+        while room.acquire() and not stopped.is_set():
+            ready.put(next(items))
+        items.close()
+    except StopIteration:
+        ready.put(_End())
+    except BaseException as error:
+        ready.put(_End(error))

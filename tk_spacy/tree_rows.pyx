@@ -1,0 +1,101 @@
+"""Checks of many trees over one sentence, given as rows of HEADs and labels."""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+import numpy as np
+
+cdef uint64_t MULTIPLIER = 0x9E3779B97F4A7C15ULL
+
+
+def invalid_trees(given):
+    """Rows of int32[k, n] HEAD arrays that are no tree with exactly one root: intp[_], ascending.
+
+    Twin of `treebank.check_tree`: a walk up from every word to one that is known to be below the
+    root.
+    """
+    cdef const int32_t[:, ::1] heads = np.ascontiguousarray(given, dtype=np.int32)
+    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, m, roots
+    cdef int32_t h
+    cdef bint fine
+    if n == 0:
+        return np.arange(k)
+    bad_array = np.zeros(k, dtype=np.uint8)
+    # The walk in which a word was met last, counted on through all rows; each has its own range.
+    seen_array = np.zeros(n + 1, dtype=np.intp)
+    cdef uint8_t[::1] bad = bad_array
+    cdef Py_ssize_t[::1] seen = seen_array
+    cdef Py_ssize_t walk = 0, before
+    with nogil:
+        for j in range(k):
+            roots = 0
+            fine = True
+            for m in range(n):
+                h = heads[j, m]
+                if h < 0 or h > n:
+                    fine = False
+                roots += h == 0
+            before = walk
+            if fine and roots == 1:
+                for m in range(1, n + 1):
+                    walk += 1
+                    h = <int32_t>m
+                    while h > 0 and seen[h] <= before:
+                        seen[h] = walk
+                        h = heads[j, h - 1]
+                    if h > 0 and seen[h] == walk:  # a cycle
+                        fine = False
+                        break
+            bad[j] = not (fine and roots == 1)
+    return np.flatnonzero(bad_array)
+
+
+def group_equal(given_heads, given_labels):
+    """Group number of each tree, and the first row of each group, groups by first appearance.
+
+    given_heads, given_labels: int32[k, n].  Returns intp[k] and intp[_].  Raises ValueError for
+    shapes that do not fit.
+    """
+    cdef const int32_t[:, ::1] heads = np.ascontiguousarray(given_heads, dtype=np.int32)
+    cdef const int32_t[:, ::1] labels = np.ascontiguousarray(given_labels, dtype=np.int32)
+    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, other, m, found, n_groups = 0
+    if labels.shape[0] != k or labels.shape[1] != n:
+        raise ValueError(
+            f"labels have shape {(labels.shape[0], labels.shape[1])}, expected that of the heads, "
+            f"{(k, n)}"
+        )
+    cdef Py_ssize_t mask = 16
+    while mask < 2 * k:
+        mask *= 2
+    table_array = np.full(mask, -1, dtype=np.intp)
+    group_array = np.empty(k, dtype=np.intp)
+    first_array = np.empty(k, dtype=np.intp)
+    cdef Py_ssize_t[::1] table = table_array, group = group_array, first = first_array
+    cdef Py_ssize_t row_bytes = n * sizeof(int32_t), slot
+    cdef uint64_t value
+    mask -= 1
+    with nogil:
+        for j in range(k):
+            value = 0
+            for m in range(n):
+                value = (value ^ <uint32_t>heads[j, m]) * MULTIPLIER
+                value = (value ^ (value >> 29) ^ <uint32_t>labels[j, m]) * MULTIPLIER
+                value ^= value >> 32
+            slot = <Py_ssize_t>(value & <uint64_t>mask)
+            while True:
+                found = table[slot]
+                if found < 0:
+                    table[slot] = n_groups
+                    first[n_groups] = j
+                    group[j] = n_groups
+                    n_groups += 1
+                    break
+                other = first[found]
+                if n == 0 or (
+                    not memcmp(&heads[other, 0], &heads[j, 0], row_bytes)
+                    and not memcmp(&labels[other, 0], &labels[j, 0], row_bytes)
+                ):
+                    group[j] = found
+                    break
+                slot = (slot + 1) & mask
+    return group_array, first_array[:n_groups].copy()
