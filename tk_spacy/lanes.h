@@ -5,7 +5,8 @@
    fixed order, so the results are the same to the last bit on both; the build must not contract
    multiplications and additions (see setup.py).
 
-   n is a multiple of TK_RUN everywhere: blocks are padded with parts of weight 0. */
+   n is a multiple of TK_RUN wherever rows of blocks are read, which are padded with parts of weight 0;
+   the loops of plain comparison at the end take any n. */
 
 #ifndef TK_SPACY_LANES_H
 #define TK_SPACY_LANES_H
@@ -167,6 +168,42 @@ TK_CLONES static void tk_tile(
                 total[r][c] += acc[r][c];
     }
     memcpy(out, total, sizeof total);
+}
+
+/* out[i] += column[i] == value. */
+TK_CLONES static void tk_add_equal(
+    const int32_t *TK_RESTRICT column, ptrdiff_t n, int32_t value, uint16_t *TK_RESTRICT out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (uint16_t)(out[i] + (column[i] == value));
+}
+
+/* The sum of weight * head * modifier * (1 + equal edge properties) over n arcs, in double
+   precision; `skip` is added to the counts of equal node properties. */
+TK_CLONES static double tk_plain_arc_sum(
+    const uint16_t *TK_RESTRICT head, const uint16_t *TK_RESTRICT modifier, int skip_head,
+    int skip_modifier, const int32_t *TK_RESTRICT label, const int32_t *TK_RESTRICT distance,
+    const int32_t *TK_RESTRICT length, int32_t of_label, int32_t of_distance, int32_t of_length,
+    const double *TK_RESTRICT weight, ptrdiff_t n)
+{
+    double total[8] = {0};
+    double sum = 0;
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) {
+            int32_t equal = 1 + (label[i + j] == of_label) + (distance[i + j] == of_distance)
+                + (length[i + j] == of_length);
+            total[j] += weight[i + j]
+                * (double)((head[i + j] + skip_head) * (modifier[i + j] + skip_modifier) * equal);
+        }
+    for (; i < n; i++) {
+        int32_t equal = 1 + (label[i] == of_label) + (distance[i] == of_distance)
+            + (length[i] == of_length);
+        sum += weight[i] * (double)((head[i] + skip_head) * (modifier[i] + skip_modifier) * equal);
+    }
+    for (int j = 0; j < 8; j++)
+        sum += total[j];
+    return sum;
 }
 
 #endif
