@@ -67,6 +67,7 @@ cdef class Block:
     cdef BlockView view
     cdef list _kept
     cdef uint64_t[::1] _table
+    cdef Py_ssize_t _rows_nbytes
     cdef object _keep(self, array)
     cdef object _code_edges(self, columns, rows)
     cdef object _code(self, table)
