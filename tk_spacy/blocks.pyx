@@ -64,6 +64,8 @@ cdef class Block:
         self._kept = []
         self.view.n = n
         self.view.padded = max(1, (n + TK_RUN - 1) // TK_RUN) * TK_RUN
+        self._weights = self._keep(np.zeros(self.view.padded, dtype=np.float32))
+        self.view.weights = &self._weights[0]
         self.weigh(weights)
         nodes = np.ascontiguousarray(columns[np.flatnonzero(_is_node(kinds))])
         self._code_edges(columns, edge_rows(kinds))
@@ -90,10 +92,7 @@ cdef class Block:
 
     def weigh(self, weights):
         """Gives the parts other weights, float[n]."""
-        padded = np.zeros(self.view.padded, dtype=np.float32)
-        padded[: self.view.n] = weights
-        cdef float[::1] array = self._keep(padded)
-        self.view.weights = &array[0]
+        self._weights.base[: self.view.n] = weights
 
     cdef object _keep(self, array):
         self._kept.append(array)
