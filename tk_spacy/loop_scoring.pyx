@@ -28,7 +28,7 @@ cdef extern from "lanes.h":
 
 cdef enum:
     BLOCK = 1024   # support parts at a time: their columns stay in the second-level cache
-    ARCS = 8       # arcs at a time
+    ARCS = 32      # arcs at a time
 
 
 def add_loop_scores(nodes, parts, heads, modifiers, edges, weights, out, *, skips, n_threads=None):
