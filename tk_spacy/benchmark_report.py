@@ -120,7 +120,7 @@ def write_plot(path: Path, benchmark: Benchmark) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415  (optional)
 
     figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot(xscale="log", yscale="log")
+    axes = figure.add_subplot()
     rows = [row.to_dict() for row in benchmark.rows]
     for way, colour in ((LOOP, "C3"), (COLD, "C0"), (WARM, "C2"), (ALL_ARCS, "C1")):
         for i, threads in enumerate(dict.fromkeys(row["threads"] for row in rows)):
@@ -142,6 +142,9 @@ def write_plot(path: Path, benchmark: Benchmark) -> None:
                 capsize=3,
                 label=f"{way}, {threads} thread{'s' if threads > 1 else ''}",
             )
+    # Not before: empty axes have limits of their own.
+    axes.set_xscale("log")
+    axes.set_yscale("log")
     axes.set_xlabel("support parts")
     axes.set_ylabel("tokens/s")
     axes.grid(visible=True, which="both", alpha=0.3)
