@@ -188,18 +188,21 @@ TK_CLONES static double tk_plain_arc_sum(
 {
     double total[8] = {0};
     double sum = 0;
-    ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) {
-            int32_t equal = 1 + (label[i + j] == of_label) + (distance[i + j] == of_distance)
-                + (length[i + j] == of_length);
-            total[j] += weight[i + j]
-                * (double)((head[i + j] + skip_head) * (modifier[i + j] + skip_modifier) * equal);
+    double product[TK_RUN];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        const ptrdiff_t width = n - start < TK_RUN ? n - start : TK_RUN;
+        ptrdiff_t i = 0;
+        for (ptrdiff_t j = start; j < start + width; j++) {
+            int32_t equal = 1 + (label[j] == of_label) + (distance[j] == of_distance)
+                + (length[j] == of_length);
+            product[j - start] = weight[j] * (double)(((int32_t)head[j] + skip_head)
+                * ((int32_t)modifier[j] + skip_modifier) * equal);
         }
-    for (; i < n; i++) {
-        int32_t equal = 1 + (label[i] == of_label) + (distance[i] == of_distance)
-            + (length[i] == of_length);
-        sum += weight[i] * (double)((head[i] + skip_head) * (modifier[i] + skip_modifier) * equal);
+        for (; i + 8 <= width; i += 8)
+            for (int j = 0; j < 8; j++)
+                total[j] += product[i + j];
+        for (; i < width; i++)
+            sum += product[i];
     }
     for (int j = 0; j < 8; j++)
         sum += total[j];
