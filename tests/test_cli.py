@@ -19,7 +19,9 @@ import tk_spacy
 from tk_spacy.cli.app import app
 from tk_spacy.cli.shell import Shell
 
-COMMANDS = ("train", "rerank", "kbest", "train-parser", "parse", "evaluate", "info", "demo")
+COMMANDS = (
+    "train", "rerank", "kbest", "train-parser", "parse", "evaluate", "info", "benchmark", "demo",
+)  # fmt: skip
 
 
 def invoke(*arguments: object):
@@ -90,6 +92,7 @@ def test_cli_unknown_command_is_a_usage_error() -> None:
         ("parse", "missing", "in.conllu", "-o", "out.conllu"),
         ("evaluate", "missing.conllu", "other.conllu"),
         ("info", "missing"),
+        ("benchmark", "missing.conllu"),
     ],
 )
 def test_cli_a_missing_input_is_one_clear_line(

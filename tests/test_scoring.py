@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tk_spacy import support_scoring
 from tk_spacy.all_arcs import score_all_arcs
-from tk_spacy.blocks import MAX_NAMES, SIZE, block_bounds
+from tk_spacy.blocks import MAX_NAMES, SIZE, Block, block_bounds
 from tk_spacy.kernel import kernel_matrix, node_columns, slot_layout
 from tk_spacy.node_groups import NodeGroups
 from tk_spacy.part_types import PART_TYPES, part_type
@@ -214,6 +214,18 @@ def test_block_bounds_name_at_most_what_a_byte_can():
     columns[1] = 1
     columns[2] = np.repeat(np.arange(1000), 3)  # distances
     assert block_bounds(columns, kinds)[1] == 3 * MAX_NAMES
+
+
+def test_a_block_weighed_again_takes_no_more_memory():
+    kinds = np.array([0, 1, 0], dtype=np.int32)
+    groups = NodeGroups([[0]], 1)
+    ids, singles = groups.encode(np.ones((1, 1), dtype=np.int32))
+    columns = np.zeros((5, 300), dtype=np.int32)
+    block = Block(columns, np.ones(300), kinds, ids, singles, groups, 8)
+    before = block.nbytes
+    for _ in range(10):
+        block.weigh(np.ones(300))
+    assert block.nbytes == before
 
 
 def test_rows_make_room(monkeypatch):

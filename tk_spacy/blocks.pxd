@@ -66,7 +66,9 @@ cdef struct BlockView:
 cdef class Block:
     cdef BlockView view
     cdef list _kept
+    cdef float[::1] _weights
     cdef uint64_t[::1] _table
+    cdef Py_ssize_t _rows_nbytes
     cdef object _keep(self, array)
     cdef object _code_edges(self, columns, rows)
     cdef object _code(self, table)

@@ -64,6 +64,8 @@ cdef class Block:
         self._kept = []
         self.view.n = n
         self.view.padded = max(1, (n + TK_RUN - 1) // TK_RUN) * TK_RUN
+        self._weights = self._keep(np.zeros(self.view.padded, dtype=np.float32))
+        self.view.weights = &self._weights[0]
         self.weigh(weights)
         nodes = np.ascontiguousarray(columns[np.flatnonzero(_is_node(kinds))])
         self._code_edges(columns, edge_rows(kinds))
@@ -71,18 +73,26 @@ cdef class Block:
         self._index_singles(nodes, singles)
         cdef uint8_t[::1] rows = self._keep(np.empty(capacity * self.view.padded, dtype=np.uint8))
         cdef uint32_t[::1] have = self._keep(np.zeros(max(capacity, 1), dtype=np.uint32))
+        self._rows_nbytes = capacity * self.view.padded
         self.view.rows = &rows[0] if capacity else NULL
         self.view.have = &have[0]
 
     def __len__(self):
         return self.view.n
 
+    @property
+    def nbytes(self):
+        """Bytes of the compiled arrays, kept rows not counted."""
+        return sum(array.nbytes for array in self._kept) - self._rows_nbytes + self._table.nbytes
+
+    @property
+    def row_nbytes(self):
+        """Bytes of a kept row."""
+        return self.view.padded
+
     def weigh(self, weights):
         """Gives the parts other weights, float[n]."""
-        padded = np.zeros(self.view.padded, dtype=np.float32)
-        padded[: self.view.n] = weights
-        cdef float[::1] array = self._keep(padded)
-        self.view.weights = &array[0]
+        self._weights.base[: self.view.n] = weights
 
     cdef object _keep(self, array):
         self._kept.append(array)

@@ -5,7 +5,8 @@
    fixed order, so the results are the same to the last bit on both; the build must not contract
    multiplications and additions (see setup.py).
 
-   n is a multiple of TK_RUN everywhere: blocks are padded with parts of weight 0. */
+   n is a multiple of TK_RUN wherever rows of blocks are read, which are padded with parts of weight 0;
+   the loops of plain comparison at the end take any n. */
 
 #ifndef TK_SPACY_LANES_H
 #define TK_SPACY_LANES_H
@@ -172,6 +173,45 @@ TK_CLONES static void tk_tile(
             total[j] += acc[j];
     }
     memcpy(out, total, sizeof total);
+}
+
+/* out[i] += column[i] == value. */
+TK_CLONES static void tk_add_equal(
+    const int32_t *TK_RESTRICT column, ptrdiff_t n, int32_t value, uint16_t *TK_RESTRICT out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (uint16_t)(out[i] + (column[i] == value));
+}
+
+/* The sum of weight * head * modifier * (1 + equal edge properties) over n arcs, in double
+   precision; `skip` is added to the counts of equal node properties. */
+TK_CLONES static double tk_plain_arc_sum(
+    const uint16_t *TK_RESTRICT head, const uint16_t *TK_RESTRICT modifier, int skip_head,
+    int skip_modifier, const int32_t *TK_RESTRICT label, const int32_t *TK_RESTRICT distance,
+    const int32_t *TK_RESTRICT length, int32_t of_label, int32_t of_distance, int32_t of_length,
+    const double *TK_RESTRICT weight, ptrdiff_t n)
+{
+    double total[8] = {0};
+    double sum = 0;
+    double product[TK_RUN];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        const ptrdiff_t width = n - start < TK_RUN ? n - start : TK_RUN;
+        ptrdiff_t i = 0;
+        for (ptrdiff_t j = start; j < start + width; j++) {
+            int32_t equal = 1 + (label[j] == of_label) + (distance[j] == of_distance)
+                + (length[j] == of_length);
+            product[j - start] = weight[j] * (double)(((int32_t)head[j] + skip_head)
+                * ((int32_t)modifier[j] + skip_modifier) * equal);
+        }
+        for (; i + 8 <= width; i += 8)
+            for (int j = 0; j < 8; j++)
+                total[j] += product[i + j];
+        for (; i < width; i++)
+            sum += product[i];
+    }
+    for (int j = 0; j < 8; j++)
+        sum += total[j];
+    return sum;
 }
 
 #endif

@@ -17,6 +17,11 @@ import numpy as np
 from tk_spacy.kernel cimport NODE, length_bin
 from tk_spacy.threads import effective_n_threads
 
+cdef extern from "lanes.h":
+    void tk_add_equal(
+        const int32_t *column, Py_ssize_t n, int32_t value, uint16_t *out
+    ) noexcept nogil
+
 cdef enum:
     BLOCK = 2048   # support nodes or parts at a time: their running values stay in L1
 
@@ -56,16 +61,8 @@ cdef void _count_row(
         width = min(<Py_ssize_t>BLOCK, n_support - start)
         for p in range(n_properties):
             if node[p] != 0:
-                _add_equal(columns + p * stride + start, width, node[p], out + start)
+                tk_add_equal(columns + p * stride + start, width, node[p], out + start)
         start += BLOCK
-
-
-cdef void _add_equal(
-    const int32_t *column, Py_ssize_t n, int32_t value, uint16_t *out
-) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        out[i] += column[i] == value
 
 
 def add_part_scores(counts, parts, columns, weights, kinds, skips, out, *, n_threads=None):

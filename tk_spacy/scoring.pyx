@@ -72,6 +72,13 @@ cdef class CompiledParts:
             )
         )
 
+    @property
+    def nbytes(self):
+        """Bytes of the compiled arrays and of the kept rows in use."""
+        return sum(
+            block.nbytes + self.keeper.used * block.row_nbytes for block in self.blocks
+        )
+
     def add_scores(self, ids, singles, parts, out, *, first=0, n_threads=None):
         """Adds to out[i] the weighted kernel of part i with the parts of the blocks from first on.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import tk_spacy
+from tk_spacy.cli.benchmark import benchmark_cli
 from tk_spacy.cli.demo import demo_cli
 from tk_spacy.cli.evaluate import evaluate_cli
 from tk_spacy.cli.info import info_cli
@@ -66,6 +67,7 @@ for name, command in (
     ("parse", parse_cli),
     ("evaluate", evaluate_cli),
     ("info", info_cli),
+    ("benchmark", benchmark_cli),
     ("demo", demo_cli),
 ):
     app.command(name)(command)

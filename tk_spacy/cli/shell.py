@@ -19,7 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from tk_spacy.errors import UserError
+from tk_spacy.errors import OptionError, UserError
 from tk_spacy.report import Table
 
 Quiet = Annotated[
@@ -38,7 +38,7 @@ Threads = Annotated[
     ),
 ]
 
-EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 130, 143
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 class Shell:
@@ -93,7 +93,7 @@ class Shell:
             with _stoppable():
                 yield
         except UserError as error:
-            self._fail(str(error), EXIT_ERROR)
+            self._fail(str(error), EXIT_USAGE if isinstance(error, OptionError) else EXIT_ERROR)
         except BrokenPipeError:
             raise  # whoever read our stdout has left: click ends the program quietly
         except OSError as error:

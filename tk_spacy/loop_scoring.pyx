@@ -1,0 +1,115 @@
+"""The straightforward loop, to compare the compiled form with: arc by support part by property.
+
+Source: the paper's equation 3, f-hat, as it stands.  It is as fast as it can be without another
+idea: the support's properties lie column by column for each slot, so that the comparisons run over
+contiguous memory in SIMD; properties that a word lacks are passed over; a few arcs at a time are
+compared with a stretch of the support that stays in the cache.  Sums are double precision.
+
+Every output cell is one thread's own and sums in a fixed order: results do not depend on the number
+of threads.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, uint16_t
+from libc.string cimport memset
+
+from tk_spacy.kernel cimport length_bin
+from tk_spacy.threads import effective_n_threads
+
+cdef extern from "lanes.h":
+    void tk_add_equal(
+        const int32_t *column, Py_ssize_t n, int32_t value, uint16_t *out
+    ) noexcept nogil
+    double tk_plain_arc_sum(
+        const uint16_t *head, const uint16_t *modifier, int skip_head, int skip_modifier,
+        const int32_t *label, const int32_t *distance, const int32_t *length, int32_t of_label,
+        int32_t of_distance, int32_t of_length, const double *weight, Py_ssize_t n,
+    ) noexcept nogil
+
+cdef enum:
+    BLOCK = 1024   # support parts at a time: their columns stay in the second-level cache
+    ARCS = 32      # arcs at a time
+
+
+def add_loop_scores(nodes, parts, heads, modifiers, edges, weights, out, *, skips, n_threads=None):
+    """Adds to out[i] the weighted kernel of arc i with every support part.
+
+    nodes: int32[r, P], of the words.  parts: int32[p, 4], arcs in slot form: head's row, label,
+    distance, modifier's row.  heads, modifiers: int32[P, q], the properties of the support parts'
+    nodes, one a row.  edges: int32[3, q], their labels, distances and binned lengths.  weights:
+    float64[q].  out: float64[p].  skips: of head and modifier, 0 or 1.  Raises ValueError for
+    shapes that do not fit.
+    """
+    n = weights.shape[0]
+    shapes = (heads.shape, modifiers.shape, edges.shape)
+    if shapes != ((nodes.shape[1], n), (nodes.shape[1], n), (3, n)) or parts.shape[1] != 4:
+        raise ValueError(
+            f"heads, modifiers and edges have shapes {shapes} for {nodes.shape[1]} properties and "
+            f"{n} weights, parts {parts.shape}"
+        )
+    if out.shape != (parts.shape[0],):
+        raise ValueError(f"out has shape {out.shape}, expected ({parts.shape[0]},)")
+    if parts.shape[0] and n:
+        _add_loop_scores(
+            nodes, parts, heads, modifiers, edges, weights, out, skips[0], skips[1],
+            effective_n_threads(n_threads),
+        )
+
+
+cdef void _add_loop_scores(
+    const int32_t[:, ::1] nodes,      # IN
+    const int32_t[:, ::1] parts,      # IN
+    const int32_t[:, ::1] heads,      # IN
+    const int32_t[:, ::1] modifiers,  # IN
+    const int32_t[:, ::1] edges,      # IN
+    const double[::1] weights,        # IN
+    double[::1] out,                  # IN, OUT
+    int skip_head,
+    int skip_modifier,
+    int n_threads,
+) noexcept:
+    cdef Py_ssize_t task, n = parts.shape[0]
+    for task in prange(
+        (n + ARCS - 1) // ARCS, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads
+    ):
+        _score_some(
+            nodes, parts, heads, modifiers, edges, weights, out, skip_head, skip_modifier,
+            task * ARCS, min(n, task * ARCS + ARCS),
+        )
+
+
+cdef void _score_some(
+    const int32_t[:, ::1] nodes, const int32_t[:, ::1] parts, const int32_t[:, ::1] heads,
+    const int32_t[:, ::1] modifiers, const int32_t[:, ::1] edges, const double[::1] weights,
+    double[::1] out, int skip_head, int skip_modifier, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef uint16_t head[BLOCK]
+    cdef uint16_t modifier[BLOCK]
+    cdef Py_ssize_t start = 0, width, i
+    cdef int32_t label, distance, length
+    while start < weights.shape[0]:
+        width = min(<Py_ssize_t>BLOCK, weights.shape[0] - start)
+        for i in range(first, last):
+            _count(&nodes[parts[i, 0], 0], heads, start, width, head)
+            _count(&nodes[parts[i, 3], 0], modifiers, start, width, modifier)
+            # No label and no distance (0) equal nothing: compare with what never occurs.
+            label = parts[i, 1] if parts[i, 1] != 0 else -1
+            distance = parts[i, 2] if parts[i, 2] != 0 else 2147483647
+            length = length_bin(parts[i, 2]) if parts[i, 2] != 0 else -1
+            out[i] += tk_plain_arc_sum(
+                head, modifier, skip_head, skip_modifier, &edges[0, start], &edges[1, start],
+                &edges[2, start], label, distance, length, &weights[start], width,
+            )
+        start += BLOCK
+
+
+cdef void _count(
+    const int32_t *node, const int32_t[:, ::1] columns, Py_ssize_t start, Py_ssize_t width,
+    uint16_t *counts,
+) noexcept nogil:
+    """How many properties a word shares with each support node of a stretch."""
+    cdef Py_ssize_t p
+    memset(counts, 0, width * sizeof(uint16_t))
+    for p in range(columns.shape[0]):
+        if node[p] != 0:
+            tk_add_equal(&columns[p, start], width, node[p], counts)
