@@ -5,8 +5,8 @@
    fixed order, so the results are the same to the last bit on both; the build must not contract
    multiplications and additions (see setup.py).
 
-   n is a multiple of TK_RUN wherever rows of blocks are read, which are padded with parts of weight 0;
-   the loops of plain comparison at the end take any n. */
+   n is a multiple of TK_RUN wherever rows of blocks are read, which are padded with parts of weight
+   0; the loops of plain comparison at the end take any n. */
 
 #ifndef TK_SPACY_LANES_H
 #define TK_SPACY_LANES_H

@@ -1,9 +1,8 @@
 """The straightforward loop, to compare the compiled form with: arc by support part by property.
 
-Source: the paper's equation 3, f-hat, as it stands.  It is as fast as it can be without another
-idea: the support's properties lie column by column for each slot, so that the comparisons run over
-contiguous memory in SIMD; properties that a word lacks are passed over; a few arcs at a time are
-compared with a stretch of the support that stays in the cache.  Sums are double precision.
+Source: the paper's equation 3, f-hat, as it stands, in good C: the support's properties lie column
+by column for each slot, so that the comparisons run over contiguous memory in SIMD, and properties
+that a word lacks are passed over.  Sums are double precision.
 
 Every output cell is one thread's own and sums in a fixed order: results do not depend on the number
 of threads.
@@ -27,8 +26,7 @@ cdef extern from "lanes.h":
     ) noexcept nogil
 
 cdef enum:
-    BLOCK = 1024   # support parts at a time: their columns stay in the second-level cache
-    ARCS = 32      # arcs at a time
+    BLOCK = 1024   # support parts at a time: their counts stay in the first-level cache
 
 
 def add_loop_scores(nodes, parts, heads, modifiers, edges, weights, out, *, skips, n_threads=None):
@@ -68,39 +66,38 @@ cdef void _add_loop_scores(
     int skip_modifier,
     int n_threads,
 ) noexcept:
-    cdef Py_ssize_t task, n = parts.shape[0]
-    for task in prange(
-        (n + ARCS - 1) // ARCS, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads
+    cdef Py_ssize_t i
+    for i in prange(
+        parts.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads
     ):
-        _score_some(
-            nodes, parts, heads, modifiers, edges, weights, out, skip_head, skip_modifier,
-            task * ARCS, min(n, task * ARCS + ARCS),
+        out[i] += _score_arc(
+            nodes, &parts[i, 0], heads, modifiers, edges, weights, skip_head, skip_modifier
         )
 
 
-cdef void _score_some(
-    const int32_t[:, ::1] nodes, const int32_t[:, ::1] parts, const int32_t[:, ::1] heads,
+cdef double _score_arc(
+    const int32_t[:, ::1] nodes, const int32_t *arc, const int32_t[:, ::1] heads,
     const int32_t[:, ::1] modifiers, const int32_t[:, ::1] edges, const double[::1] weights,
-    double[::1] out, int skip_head, int skip_modifier, Py_ssize_t first, Py_ssize_t last,
+    int skip_head, int skip_modifier,
 ) noexcept nogil:
     cdef uint16_t head[BLOCK]
     cdef uint16_t modifier[BLOCK]
-    cdef Py_ssize_t start = 0, width, i
-    cdef int32_t label, distance, length
+    cdef Py_ssize_t start = 0, width
+    cdef double total = 0.0
+    # No label and no distance (0) equal nothing: compare with what never occurs.
+    cdef int32_t label = arc[1] if arc[1] != 0 else -1
+    cdef int32_t distance = arc[2] if arc[2] != 0 else 2147483647
+    cdef int32_t length = length_bin(arc[2]) if arc[2] != 0 else -1
     while start < weights.shape[0]:
         width = min(<Py_ssize_t>BLOCK, weights.shape[0] - start)
-        for i in range(first, last):
-            _count(&nodes[parts[i, 0], 0], heads, start, width, head)
-            _count(&nodes[parts[i, 3], 0], modifiers, start, width, modifier)
-            # No label and no distance (0) equal nothing: compare with what never occurs.
-            label = parts[i, 1] if parts[i, 1] != 0 else -1
-            distance = parts[i, 2] if parts[i, 2] != 0 else 2147483647
-            length = length_bin(parts[i, 2]) if parts[i, 2] != 0 else -1
-            out[i] += tk_plain_arc_sum(
-                head, modifier, skip_head, skip_modifier, &edges[0, start], &edges[1, start],
-                &edges[2, start], label, distance, length, &weights[start], width,
-            )
+        _count(&nodes[arc[0], 0], heads, start, width, head)
+        _count(&nodes[arc[3], 0], modifiers, start, width, modifier)
+        total += tk_plain_arc_sum(
+            head, modifier, skip_head, skip_modifier, &edges[0, start], &edges[1, start],
+            &edges[2, start], label, distance, length, &weights[start], width,
+        )
         start += BLOCK
+    return total
 
 
 cdef void _count(
