@@ -2,7 +2,7 @@
 
     python tests/benchmark_sampling.py MODEL FILE.conllu [--k 25] [--threads 2] [--repeat 5]
 
-MODEL is a directory that `tk-spacy train-parser` wrote, or the tk_parser inside a pipeline.  Long
+MODEL is a directory that `tk-spacy train-parser` or `tk-spacy train` wrote.  Long
 sentences are made by joining those of FILE.  Times are medians over the repeats, with their range;
 1-best and k-best take turns, so that a busy machine burdens both alike.
 """
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tk_spacy.candidates import LabelInventory
+from tk_spacy.models import read_parser
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.treebank import Sentence, load_treebank
 
@@ -75,7 +76,7 @@ def main(
     repeat: Annotated[int, typer.Option(min=1)] = 5,
 ) -> None:
     """Measure and print."""
-    parser = SamplingParser.from_disk(model)
+    parser = read_parser(model)
     sentences = load_treebank(file)
     table = Table(title=f"tokens/s, {threads} threads, median of {repeat} (least to most)")
     for name in ("sentences", "1-best", f"{k}-best"):
