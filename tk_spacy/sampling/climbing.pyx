@@ -18,17 +18,35 @@ cdef enum:
 
 
 cdef void climb(Lattice *g, const Model *model, Search *s) noexcept nogil:
+    """Climb to a tree that no step betters, or to one that an earlier climb ended in.
+
+    From such a tree no step would lead on, and its neighbours have been offered already.
+    """
     cdef int m, _
     cdef bint changed
     for _ in range(MAX_SWEEPS):
+        if is_summit(s):
+            return
         changed = False
         for m in range(1, g.n + 1):
             if g.first[m + 1] - g.first[m] > 1 and improve(g, model, s, m):
                 changed = True
+                if is_summit(s):
+                    return
         if not changed and model.single_root:
             changed = exchange_root(g, model, s)
         if not changed:
-            break
+            s.summits[s.n_summits] = s.hash
+            s.n_summits += 1
+            return
+
+
+cdef inline bint is_summit(const Search *s) noexcept nogil:
+    cdef int i
+    for i in range(s.n_summits):
+        if s.summits[i] == s.hash:
+            return True
+    return False
 
 
 cdef bint improve(Lattice *g, const Model *model, Search *s, int m) noexcept nogil:

@@ -35,10 +35,13 @@ cdef struct Search:
     int stamp
     double score
     uint64_t hash
+    uint64_t *summits       # [starts], hashes of the trees that climbs ended in
+    int n_summits
     uint64_t random
     Pool pool
     SpanningScratch spanning
     Buffer word_memory, chance_memory, choice_memory, pool_memory, exact_memory
+    Buffer summit_memory
 
 
 cdef void release_search(Search *s) noexcept nogil

@@ -36,7 +36,7 @@ cdef int search(
     cdef int i, idle = 0, found
     cdef double best = -INFINITY
     exact = max(1, min(exact, starts))
-    if reserve(g, s, room, exact) < 0:
+    if reserve(g, s, room, exact, starts) < 0:
         return -1
     s.random = mix(seed, <uint64_t>0x2545F4914F6CDD1DULL)
     found = first_order_trees(g, model, s, exact)
@@ -73,11 +73,12 @@ cdef void release_search(Search *s) noexcept nogil:
     free(s.choice_memory.data)
     free(s.pool_memory.data)
     free(s.exact_memory.data)
+    free(s.summit_memory.data)
     free_spanning(&s.spanning)
     memset(s, 0, sizeof(Search))
 
 
-cdef int reserve(Lattice *g, Search *s, int room, int exact) noexcept nogil:
+cdef int reserve(Lattice *g, Search *s, int room, int exact, int starts) noexcept nogil:
     cdef int width = g.n + 1
     cdef int32_t *words = <int32_t *>ensure(&s.word_memory, 12 * width * sizeof(int32_t))
     s.n = g.n
@@ -90,7 +91,9 @@ cdef int reserve(Lattice *g, Search *s, int room, int exact) noexcept nogil:
     s.totals = <double *>ensure(
         &s.exact_memory, exact * (sizeof(double) + width * sizeof(int32_t))
     )
-    if s.totals == NULL or words == NULL or s.pool.scores == NULL:
+    s.summits = <uint64_t *>ensure(&s.summit_memory, starts * sizeof(uint64_t))
+    s.n_summits = 0
+    if s.summits == NULL or s.totals == NULL or words == NULL or s.pool.scores == NULL:
         return -1
     if s.chance == NULL or s.choice == NULL:
         return -1
