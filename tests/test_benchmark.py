@@ -19,7 +19,7 @@ from tk_spacy.cli.app import app
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
 from tk_spacy.kernel import kernel_matrix
-from tk_spacy.loop_scoring import add_loop_scores
+from tk_spacy.loop_scoring import add_column_scores, add_pair_scores
 from tk_spacy.models import open_model
 from tk_spacy.part_types import part_type
 from tk_spacy.properties import Schema
@@ -119,31 +119,37 @@ def test_benchmark_treebank_too_small_for_the_support() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("skips", [(0, 0), (1, 0), (1, 1)])
-def test_benchmark_loop_equals_slow_twin(threads: int, skips: tuple[int, int]) -> None:
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_benchmark_loop_equals_slow_twin(
+    threads: int, skips: tuple[int, int], by_columns: bool
+) -> None:
     arcs, support, _ = problem()
     support.skips[[0, 2]] = skips
     try:
         # Whole numbers: double precision adds them up exactly, in any order.
         weights = np.round(100 * support.weights)
         whole = type(support)(support.nodes, support.columns, weights, support.skips)
-        scores = Loop(whole).score(arcs, threads)
+        scores = Loop(whole, by_columns=by_columns).score(arcs, threads)
         assert scores.tolist() == expected(arcs, support, weights).tolist()
-        sums = Loop(whole).score(arcs, threads, absolute=True)
+        sums = Loop(whole, by_columns=by_columns).score(arcs, threads, absolute=True)
         assert sums.tolist() == expected(arcs, support, np.abs(weights)).tolist()
     finally:
         support.skips[[0, 2]] = 0
 
 
 @pytest.mark.parametrize("size", [1, 7, 9, 1023, 1025])
-def test_benchmark_loop_takes_any_number_of_parts(size: int) -> None:
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_benchmark_loop_takes_any_number_of_parts(size: int, by_columns: bool) -> None:
     arcs, support, _ = problem()
     few = support.first(size)
     weights = np.ones(size)
-    scores = Loop(type(few)(few.nodes, few.columns, weights, few.skips)).score(arcs, 1)
+    made = type(few)(few.nodes, few.columns, weights, few.skips)
+    scores = Loop(made, by_columns=by_columns).score(arcs, 1)
     assert scores.tolist() == expected(arcs, few, weights).tolist()
 
 
-def test_benchmark_loop_no_label_and_no_distance_equal_nothing() -> None:
+@pytest.mark.parametrize("add_loop_scores", [add_pair_scores, add_column_scores])
+def test_benchmark_loop_no_label_and_no_distance_equal_nothing(add_loop_scores) -> None:
     nodes = np.ones((1, 1), dtype=np.int32)
     edges = np.zeros((3, 1), dtype=np.int32)
     out = np.zeros(1)
@@ -152,22 +158,22 @@ def test_benchmark_loop_no_label_and_no_distance_equal_nothing() -> None:
     assert out.tolist() == [1.0]
 
 
-def test_benchmark_loop_refuses_shapes_that_do_not_fit() -> None:
+@pytest.mark.parametrize("add_loop_scores", [add_pair_scores, add_column_scores])
+def test_benchmark_loop_refuses_shapes_that_do_not_fit(add_loop_scores) -> None:
     nodes = np.ones((1, 2), dtype=np.int32)
+    three = np.ones((3, 3), dtype=np.int32)
     edges = np.zeros((3, 1), dtype=np.int32)
     parts = np.zeros((1, 4), dtype=np.int32)
-    with pytest.raises(ValueError, match="for 2 properties and 1 weights"):
-        add_loop_scores(nodes, parts, nodes, nodes, edges, np.ones(1), np.zeros(1), skips=(0, 0))
+    with pytest.raises(ValueError, match=r"heads, modifiers and edges have shapes"):
+        add_loop_scores(nodes, parts, three, three, edges, np.ones(1), np.zeros(1), skips=(0, 0))
+    rows = nodes if add_loop_scores is add_pair_scores else nodes.T.copy()
     with pytest.raises(ValueError, match="out has shape"):
-        add_loop_scores(
-            nodes, parts, nodes.T.copy(), nodes.T.copy(), edges, np.ones(1), np.zeros(2),
-            skips=(0, 0),
-        )  # fmt: skip
+        add_loop_scores(nodes, parts, rows, rows, edges, np.ones(1), np.zeros(2), skips=(0, 0))
 
 
 def test_benchmark_compiled_form_agrees_cold_and_warm() -> None:
     arcs, support, groups = problem()
-    loop, compiled = Loop(support), Compiled(support, groups)
+    loop, compiled = Loop(support, by_columns=True), Compiled(support, groups)
     tolerated = TOLERANCE * loop.score(arcs, 1, absolute=True)
     bare = compiled.parts.nbytes
     for _ in range(2):
@@ -194,7 +200,9 @@ def test_benchmark_reports_sizes_threads_and_ways(treebank: Path) -> None:
         assert 0 <= row["largest_error"] <= 1
         assert row["compile_seconds"] > 0
         assert row["bytes"] > 0
-        assert row["ratio_range"][0] <= row["ratio"] <= row["ratio_range"][1]
+        assert list(row["ratios"]) == ["loop, pair by pair", "loop, by columns"]
+        for ratio in row["ratios"].values():
+            assert 0 < ratio["range"][0] <= ratio["median"] <= ratio["range"][1]
         assert list(row["timings"]) == [LOOP, COLD, WARM, ALL_ARCS]
         for timing in row["timings"].values():
             low, high = timing["tokens_per_second_range"]
@@ -231,10 +239,10 @@ def test_benchmark_fails_where_scores_differ(
     treebank: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tampered(*arguments, **options):
-        add_loop_scores(*arguments, **options)
+        add_pair_scores(*arguments, **options)
         arguments[6][0] *= 1.001
 
-    monkeypatch.setattr(benchmarking, "add_loop_scores", tampered)
+    monkeypatch.setattr(benchmarking, "add_pair_scores", tampered)
     result = invoke(treebank, *FAST, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["agrees"] is False
@@ -249,7 +257,7 @@ def test_benchmark_fails_where_scores_are_no_numbers(
     def tampered(*arguments, **options):
         arguments[6][0] = np.nan
 
-    monkeypatch.setattr(benchmarking, "add_loop_scores", tampered)
+    monkeypatch.setattr(benchmarking, "add_column_scores", tampered)
     result = invoke(treebank, *FAST, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["rows"][0]["largest_error"] is None
@@ -280,7 +288,7 @@ def test_benchmark_takes_a_models_support_as_it_is() -> None:
     shown = json.loads(result.stdout)
     assert [row["size"] for row in shown["rows"]] == [size, size]
     assert shown["lists_made_up"] is shown["support_made_up"] is False
-    assert [item["exponent"] for item in shown["growth"]] == [None] * 8
+    assert [item["exponent"] for item in shown["growth"]] == [None] * 10
 
 
 def test_benchmark_refuses_a_support_without_arcs() -> None:

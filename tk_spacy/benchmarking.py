@@ -1,10 +1,10 @@
-"""Speed of kernel scoring: the straightforward loop and the compiled form on the same arcs.
+"""Speed of kernel scoring: straightforward loops and the compiled form on the same arcs.
 
-Both leave out the arcs that all trees of a list share, and score each other arc of a list once (the
+All leave out the arcs that all trees of a list share, and score each other arc of a list once (the
 paper's section 4, "exclusive parts" and its cache of a list).  Its cache between iterations saves
 work in training only: here every list is scored once.
 
-Both are timed in turns, so that a busy machine burdens both alike, and must agree.
+They are timed in turns, so that a busy machine burdens all alike, and must agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.all_arcs import score_all_arcs
 from tk_spacy.benchmark_lists import ARC_KINDS, Arcs, SupportArcs
-from tk_spacy.loop_scoring import add_loop_scores
+from tk_spacy.loop_scoring import add_column_scores, add_pair_scores
 from tk_spacy.node_groups import NodeGroups
 from tk_spacy.progress import Progress
 from tk_spacy.scoring import CompiledParts
@@ -31,11 +31,12 @@ Float64 = NDArray[np.float64]
 TOLERANCE = 1e-6
 """Of the sum of |weight| * kernel: what single precision may cost the compiled form."""
 LOOP_SECONDS, ALL_ARCS_SECONDS = 3.0, 1.0
-"""What one pass of the loop, and one over all arcs of sentences, should take at most."""
+"""What one pass of the slower loop, and one over all arcs of sentences, should take at most."""
 LEAST_ARCS = 64
 """Arcs of which the loop's speed is first guessed."""
 
-LOOP, COLD, WARM, ALL_ARCS = "loop", "compiled, cold", "compiled, warm", "all arcs"
+LOOP, COLUMNS = "loop, pair by pair", "loop, by columns"
+COLD, WARM, ALL_ARCS = "compiled, cold", "compiled, warm", "all arcs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +66,26 @@ class Timing:
 class Row:
     """What was measured with one size of the support and one number of threads.
 
-    timings: of LOOP, COLD (no rows kept from before), WARM (all of the text's rows kept where there
-        is room), and ALL_ARCS (of sentences, every pair of words as an arc, cold).
-    ratios: for each repeat the loop's time over the compiled form's (cold) on the same arcs.
-    largest_error: over those arcs, the difference of both scores as a share of what is tolerated.
+    timings: of LOOP, COLUMNS, COLD (no rows kept from before), WARM (all of the text's rows kept
+        where there is room), and ALL_ARCS (of sentences, every pair of words as an arc, cold).
+    ratios: of LOOP and COLUMNS, for each repeat the loop's time over the compiled form's (cold) on
+        the same arcs.
+    largest_error: over those arcs, the difference of a loop's score and the compiled form's as a
+        share of what is tolerated.
     compile_seconds, nbytes: of the compiled form; with the rows kept after the warm pass.
     """
 
     size: int
     threads: int
     timings: dict[str, Timing]
-    ratios: tuple[float, ...]
+    ratios: dict[str, tuple[float, ...]]
     largest_error: float
     compile_seconds: float
     nbytes: int
 
     @property
     def agrees(self) -> bool:
-        """Whether both ways of scoring gave the same."""
+        """Whether all ways of scoring gave the same."""
         return self.largest_error <= 1.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,8 +94,10 @@ class Row:
             "size": self.size,
             "threads": self.threads,
             "timings": {name: timing.to_dict() for name, timing in self.timings.items()},
-            "ratio": median(self.ratios),
-            "ratio_range": [min(self.ratios), max(self.ratios)],
+            "ratios": {
+                name: {"median": median(values), "range": [min(values), max(values)]}
+                for name, values in self.ratios.items()
+            },
             "agrees": self.agrees,
             # NaN is no JSON, and no agreement either.
             "largest_error": self.largest_error if np.isfinite(self.largest_error) else None,
@@ -137,12 +142,14 @@ class Benchmark:
 
 
 class Loop:
-    """A support as the straightforward loop reads it."""
+    """A support as a straightforward loop reads it: pair by pair, or by columns."""
 
-    def __init__(self, support: SupportArcs) -> None:
+    def __init__(self, support: SupportArcs, *, by_columns: bool) -> None:
         head, label, distance, length, modifier = support.columns
-        self._heads = np.ascontiguousarray(support.nodes[head].T)
-        self._modifiers = np.ascontiguousarray(support.nodes[modifier].T)
+        nodes = support.nodes
+        self._score = add_column_scores if by_columns else add_pair_scores
+        self._heads = np.ascontiguousarray(nodes[head].T if by_columns else nodes[head])
+        self._modifiers = np.ascontiguousarray(nodes[modifier].T if by_columns else nodes[modifier])
         self._edges = np.stack([label, distance, length])
         self._skips = [int(support.skips[0]), int(support.skips[2])]
         self._weights = support.weights
@@ -151,7 +158,7 @@ class Loop:
         """The scores of arcs; absolute: the sums of |weight| * kernel instead."""
         nodes, parts = arcs.together()
         out = np.zeros(len(parts))
-        add_loop_scores(
+        self._score(
             nodes,
             parts,
             self._heads,
@@ -215,9 +222,9 @@ def run_benchmark(
     repeat: int,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Times both ways of scoring arcs with each support and number of threads.
+    """Times all ways of scoring arcs with each support and number of threads.
 
-    The loop takes as many of the arcs as one pass of LOOP_SECONDS allows; the compiled form is
+    The loops take as many of the arcs as one pass of LOOP_SECONDS allows; the compiled form is
     timed on these too, for the ratio, and on all of them.  groups: see SupportScorer.
     """
     progress = progress or Progress()
@@ -226,7 +233,8 @@ def run_benchmark(
         stage = f"{len(support):,} support parts"
         progress.begin(stage)
         steps = len(threads) * repeat
-        loop = Loop(support)
+        loop = Loop(support, by_columns=False)
+        columns = Loop(support, by_columns=True)
         start = time.perf_counter()
         compiled = Compiled(support, groups)
         compile_seconds = time.perf_counter() - start
@@ -234,10 +242,16 @@ def run_benchmark(
         pairs = _sentences_that_fit(compiled, arcs)
         tolerated = TOLERANCE * loop.score(few, max(threads), absolute=True)
         for i, n_threads in enumerate(threads):
-            error = np.abs(loop.score(few, n_threads) - compiled.score(few, n_threads))
-            times: dict[str, list[float]] = {n: [] for n in ("few", LOOP, COLD, WARM, ALL_ARCS)}
+            own = compiled.score(few, n_threads)
+            error = np.maximum(
+                np.abs(loop.score(few, n_threads) - own),
+                np.abs(columns.score(few, n_threads) - own),
+            )
+            ways = ("few", LOOP, COLUMNS, COLD, WARM, ALL_ARCS)
+            times: dict[str, list[float]] = {way: [] for way in ways}
             for j in range(repeat):
                 times[LOOP].append(_seconds(loop.score, few, n_threads))
+                times[COLUMNS].append(_seconds(columns.score, few, n_threads))
                 compiled.forget()
                 times["few"].append(_seconds(compiled.score, few, n_threads))
                 compiled.forget()
@@ -250,11 +264,15 @@ def run_benchmark(
             n_pairs = sum((len(nodes) - 1) * (len(nodes) - 2) for nodes in pairs.nodes)
             counted = {
                 LOOP: (few.words, len(few)),
+                COLUMNS: (few.words, len(few)),
                 COLD: (arcs.words, len(arcs)),
                 WARM: (arcs.words, len(arcs)),
                 ALL_ARCS: (pairs.words, n_pairs),
             }
-            ratios = (a / b for a, b in zip(times[LOOP], times["few"], strict=True))
+            ratios = {
+                way: tuple(a / b for a, b in zip(times[way], times["few"], strict=True))
+                for way in (LOOP, COLUMNS)
+            }
             rows.append(
                 Row(
                     size=len(support),
@@ -263,7 +281,7 @@ def run_benchmark(
                         name: Timing(*counts, tuple(times[name]))
                         for name, counts in counted.items()
                     },
-                    ratios=tuple(ratios),
+                    ratios=ratios,
                     largest_error=float(np.max(error / np.maximum(tolerated, 1e-300))),
                     compile_seconds=compile_seconds,
                     nbytes=nbytes,

@@ -214,4 +214,29 @@ TK_CLONES static double tk_plain_arc_sum(
     return sum;
 }
 
+/* The sum of weight * kernel over n support parts, arc by part by property: each compares all
+   n_properties of its head and of its modifier; nodes are rows, 0 equals nothing. */
+TK_CLONES static double tk_pair_sum(
+    const int32_t *TK_RESTRICT head, const int32_t *TK_RESTRICT modifier, ptrdiff_t n_properties,
+    const int32_t *TK_RESTRICT heads, const int32_t *TK_RESTRICT modifiers, int skip_head,
+    int skip_modifier, const int32_t *TK_RESTRICT label, const int32_t *TK_RESTRICT distance,
+    const int32_t *TK_RESTRICT length, int32_t of_label, int32_t of_distance, int32_t of_length,
+    const double *TK_RESTRICT weight, ptrdiff_t n)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const int32_t *TK_RESTRICT h = heads + i * n_properties;
+        const int32_t *TK_RESTRICT m = modifiers + i * n_properties;
+        int32_t of_head = skip_head, of_modifier = skip_modifier;
+        for (ptrdiff_t p = 0; p < n_properties; p++)
+            of_head += (h[p] == head[p]) & (head[p] != 0);
+        for (ptrdiff_t p = 0; p < n_properties; p++)
+            of_modifier += (m[p] == modifier[p]) & (modifier[p] != 0);
+        sum += weight[i] * (double)(of_head * of_modifier
+            * (1 + (label[i] == of_label) + (distance[i] == of_distance)
+                + (length[i] == of_length)));
+    }
+    return sum;
+}
+
 #endif

@@ -1,4 +1,4 @@
-"""`tk-spacy benchmark`: speed of kernel scoring beside a straightforward loop."""
+"""`tk-spacy benchmark`: speed of kernel scoring beside straightforward loops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def benchmark(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Times the straightforward loop and the compiled form, and compares their scores.
+    """Times straightforward loops and the compiled form, and compares their scores.
 
     treebank: whose trees make the support, and the lists to score unless text or candidates do.
     model: whose support is used instead.  candidates: k-best file with the lists to score.
@@ -140,7 +140,7 @@ def _about(
     notes = [
         f"Text: {arcs.words:,} words, {len(arcs):,} arcs that not all trees of their list share "
         f"({each:.2f} a word), each scored once; {len(schema.properties)} node properties, "
-        f"{properties:.1f} of them filled on a word. The loop scores fewer sentences where "
+        f"{properties:.1f} of them filled on a word. The loops score fewer sentences where "
         "it would take long; the ratio is of the same arcs in turns.",
     ]
     if made_up:
@@ -224,10 +224,10 @@ def benchmark_cli(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Time the kernel's compiled form, and a straightforward loop on the same arcs.
+    """Time the kernel's compiled form, and straightforward loops on the same arcs.
 
-    The loop compares each arc with each support part, property by property, in C, with SIMD and
-    threads, and leaves out what the paper's tricks leave out. Both must give the same scores, else
+    The loops compare each arc with each support part, property by property, in C, with SIMD and
+    threads, and leave out what the paper's tricks leave out. All must give the same scores, else
     the exit code is 1.
 
         tk-spacy benchmark train.conllu --plot speed.svg
