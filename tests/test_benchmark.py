@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tk_spacy import benchmarking
 from tk_spacy.benchmark_lists import Arcs, ListMaker, SupportArcs, arcs_of, build_support
-from tk_spacy.benchmarking import ALL_ARCS, COLD, LOOP, TOLERANCE, WARM, Compiled, Loop
+from tk_spacy.benchmarking import ALL_ARCS, COLD, COLUMNS, LOOP, TOLERANCE, WARM, Compiled, Loop
 from tk_spacy.cli.app import app
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
@@ -203,7 +203,7 @@ def test_benchmark_reports_sizes_threads_and_ways(treebank: Path) -> None:
         assert list(row["ratios"]) == ["loop, pair by pair", "loop, by columns"]
         for ratio in row["ratios"].values():
             assert 0 < ratio["range"][0] <= ratio["median"] <= ratio["range"][1]
-        assert list(row["timings"]) == [LOOP, COLD, WARM, ALL_ARCS]
+        assert list(row["timings"]) == [LOOP, COLUMNS, COLD, WARM, ALL_ARCS]
         for timing in row["timings"].values():
             low, high = timing["tokens_per_second_range"]
             assert 0 < low <= timing["tokens_per_second"] <= high
@@ -212,7 +212,7 @@ def test_benchmark_reports_sizes_threads_and_ways(treebank: Path) -> None:
         assert row["timings"][COLD]["arcs"] == shown["arcs"]
         assert row["timings"][LOOP]["arcs"] <= shown["arcs"]
     assert [(item["threads"], item["way"]) for item in shown["growth"]] == [
-        (threads, way) for threads in (1, 2) for way in (LOOP, COLD, WARM, ALL_ARCS)
+        (threads, way) for threads in (1, 2) for way in (LOOP, COLUMNS, COLD, WARM, ALL_ARCS)
     ]
     assert all(isinstance(item["exponent"], float) for item in shown["growth"])
 

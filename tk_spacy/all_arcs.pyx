@@ -21,6 +21,7 @@ from tk_spacy.threads import effective_n_threads
 
 cdef enum:
     FIELDS = 5   # of a run: first part, end, label, distance, length
+    CELLS = TK_TILE_ROWS * TK_TILE_COLUMNS
 
 
 def score_all_arcs(CompiledParts parts, ids, singles, *, n_threads=None):
@@ -97,9 +98,10 @@ cdef object _floats(
     Py_ssize_t n_left, Py_ssize_t n_right, int n_threads,
 ):
     """The rows of all words as heads, by weight, and as modifiers, in tiles, part by part."""
-    cdef Py_ssize_t n = block.view.padded, n_rows = ids.shape[0], row, start, tile
+    cdef Py_ssize_t n = block.view.padded, n_rows = ids.shape[0], row, start, stop, tile
     cdef int slot, width = parts.keeper.width, n_singles = parts.keeper.n_singles
-    rows_array = np.empty((2, n_rows, n), dtype=np.uint8)
+    # The padding: rows 4096 bytes apart would share few lines of the first-level cache.
+    rows_array = np.empty((2, n_rows, n + 64), dtype=np.uint8)
     cdef uint8_t[:, :, ::1] rows = rows_array
     cdef int32_t[:, ::1] kept = np.empty((n_rows, width + 1), dtype=np.int32)
     cdef int32_t[:, ::1] rest = np.empty((n_rows, n_singles + 1), dtype=np.int32)
@@ -107,20 +109,20 @@ cdef object _floats(
         start = 0
         while start < n_rows:
             parts.keeper.begin()
-            row = start
-            while row < n_rows and parts.keeper.want(
-                ids, singles, row, slot, &kept[row, 0], &rest[row, 0]
+            stop = start
+            while stop < n_rows and parts.keeper.want(
+                ids, singles, stop, slot, &kept[stop, 0], &rest[stop, 0]
             ):
-                row += 1
-            if row == start:
+                stop += 1
+            if stop == start:
                 raise MemoryError(f"a word needs more than {parts.keeper.limit} kept rows")
             parts.fill([block], 1)
-            for start in range(start, row):
+            for row in prange(start, stop, nogil=True, schedule="static", num_threads=n_threads):
                 build_row(
-                    &block.view, slot, &kept[start, 0], width, &rest[start, 0], n_singles,
-                    <uint8_t>parts.skips[slot], &rows[slot, start, 0],
+                    &block.view, slot, &kept[row, 0], width, &rest[row, 0], n_singles,
+                    <uint8_t>parts.skips[slot], &rows[slot, row, 0],
                 )
-            start = row
+            start = stop
     left = np.zeros((n_left, n, TK_TILE_ROWS), dtype=np.float32)
     right = np.zeros((n_right, n, TK_TILE_COLUMNS), dtype=np.float32)
     cdef float[:, :, ::1] of_left = left, of_right = right
@@ -135,12 +137,14 @@ cdef void _transpose(
     const uint8_t[:, ::1] rows, Py_ssize_t tile, Py_ssize_t width, Py_ssize_t n,
     const float *weights, float *out,
 ) noexcept nogil:
-    cdef Py_ssize_t row, i, first = tile * width
-    for row in range(first, min(first + width, rows.shape[0])):
-        for i in range(n):
-            out[i * width + row - first] = rows[row, i] if weights == NULL else (
-                weights[i] * <float>rows[row, i]
-            )
+    # Part by part: written in the order of memory, read from `width` rows at a time.
+    cdef Py_ssize_t row, i, first = tile * width, last = min(first + width, rows.shape[0])
+    for i in range(n):
+        for row in range(first, last):
+            out[i * width + row - first] = <float>rows[row, i]
+        if weights != NULL:
+            for row in range(last - first):
+                out[i * width + row] *= weights[i]
 
 
 cdef int _multiply(
@@ -163,25 +167,38 @@ cdef void _multiply_tile(
     const float[:, :, ::1] left, const float[:, :, ::1] right, const int32_t[:, ::1] runs,
     double[:, :, ::1] sums, double[:, ::1] extra, Py_ssize_t tile,
 ) noexcept nogil:
-    cdef float product[TK_TILE_ROWS * TK_TILE_COLUMNS]
+    cdef float product[CELLS]
+    cdef int32_t distances[CELLS]
+    cdef int32_t bins[CELLS]
     cdef Py_ssize_t other, i, r, c, start
-    cdef int32_t distance
-    cdef double value
+    cdef int32_t of_distance, of_bin, present
+    cdef double *target
     for other in range(right.shape[0]):
+        present = 0
+        for r in range(TK_TILE_ROWS):
+            for c in range(TK_TILE_COLUMNS):
+                i = r * TK_TILE_COLUMNS + c
+                distances[i] = <int32_t>(other * TK_TILE_COLUMNS + c - tile * TK_TILE_ROWS - r)
+                bins[i] = length_bin(distances[i])
+                present |= 1 << bins[i]
         for i in range(runs.shape[0]):
             start = runs[i, 0]
+            of_distance, of_bin = runs[i, 3], runs[i, 4]
             tk_tile(
                 product, &left[tile, start, 0], TK_TILE_ROWS, &right[other, start, 0],
                 TK_TILE_COLUMNS, runs[i, 1] - start,
             )
             for r in range(TK_TILE_ROWS):
+                target = &sums[runs[i, 2], tile * TK_TILE_ROWS + r, other * TK_TILE_COLUMNS]
                 for c in range(TK_TILE_COLUMNS):
-                    value = product[r * TK_TILE_COLUMNS + c]
-                    distance = <int32_t>(
-                        other * TK_TILE_COLUMNS + c - tile * TK_TILE_ROWS - r
+                    target[c] += product[r * TK_TILE_COLUMNS + c]
+            # No distance (0) equals none, and has a bin of its own, 0.
+            if of_bin == 0 or not present & (1 << of_bin):
+                continue
+            for r in range(TK_TILE_ROWS):
+                target = &extra[tile * TK_TILE_ROWS + r, other * TK_TILE_COLUMNS]
+                for c in range(TK_TILE_COLUMNS):
+                    target[c] += product[r * TK_TILE_COLUMNS + c] * <float>(
+                        (bins[r * TK_TILE_COLUMNS + c] == of_bin)
+                        + (distances[r * TK_TILE_COLUMNS + c] == of_distance)
                     )
-                    sums[runs[i, 2], tile * TK_TILE_ROWS + r, other * TK_TILE_COLUMNS + c] += value
-                    if distance != 0 and length_bin(distance) == runs[i, 4]:
-                        extra[tile * TK_TILE_ROWS + r, other * TK_TILE_COLUMNS + c] += value * (
-                            1 + (distance == runs[i, 3])
-                        )
