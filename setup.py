@@ -8,6 +8,7 @@ says so (``pip install -v`` shows it, ``tk_spacy.threads.openmp_enabled()`` repo
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -126,6 +127,8 @@ class BuildExt(build_ext):
             compiler_directives=DIRECTIVES,
             build_dir=self.build_temp,
             force=self.force,
+            # In processes where these are cheap and safe here: a spawned one would run this file.
+            nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
         )
         sources = {extension.name: extension.sources for extension in translated}
         for extension in self.extensions:
