@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tk_spacy import support_scoring
+from tk_spacy import support_log, support_scoring
 from tk_spacy.all_arcs import score_all_arcs
 from tk_spacy.blocks import MAX_NAMES, SIZE, Block, block_bounds
 from tk_spacy.kernel import kernel_matrix, node_columns, slot_layout
@@ -336,6 +336,26 @@ def test_growing_log_scores_what_came_since_a_mark(name):
     assert out == pytest.approx(sum(h[0] for h in history[marks[-3].updates :]), rel=1e-5)
     with pytest.raises(ValueError, match="part 0 is forgotten"):
         log.add_scores([nodes], [[query]], [[out]], since=marks[0], n_threads=1)
+
+
+def test_growing_log_without_parts_of_a_type(monkeypatch):
+    """As when sentences are too short for any; combinations are forgotten meanwhile."""
+    monkeypatch.setattr(support_log, "MOST_COMBINATIONS", 0)
+    rng = np.random.default_rng(18)
+    log = SupportLog(("arc", "tri-sibling"), 6)
+    nodes = rng.integers(0, 3, (9, 6)).astype(np.int32)
+    arcs = random_parts(rng, part_type("arc"), FEW, 9)
+    none = random_parts(rng, part_type("tri-sibling"), 0, 9)
+    query = random_parts(rng, part_type("tri-sibling"), 5, 9)
+    mark = log.mark()
+    signs = (np.ones(FEW, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    log.append(nodes, (arcs, none), signs, weight=1.0, averaged=1.0, origin=(0, 0))
+    expected = kernel_matrix(part_type("arc"), nodes, arcs, nodes, arcs).sum(axis=1)
+    for _ in range(2):
+        out = [np.zeros(FEW), np.zeros(5)]
+        log.add_scores([nodes], [[arcs, query]], [out], since=mark, n_threads=1)
+        assert out[0] == pytest.approx(expected)
+        assert not out[1].any()
 
 
 @pytest.mark.parametrize("skip", [(), ("h", "m")])
