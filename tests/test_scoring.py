@@ -295,6 +295,13 @@ def test_one_scorer_serves_several_python_threads(monkeypatch):
         assert all(pool.map(score, list(range(0, 4000, 500)) * 5))
 
 
+def test_many_single_properties_with_frequent_values():
+    """Each has a kept row, and a word's row is the sum of all of them."""
+    problem = random_problem(16, n_properties=120, n_values=2, n_support=300, groups=[])
+    scores, scale = problem.expected()
+    assert (np.abs(problem.scores() - scores) <= TOLERANCE * scale).all()
+
+
 def test_threads_give_equal_bits():
     problem = random_problem(13, n_support=3 * SIZE, n_parts=200)
     found = [problem.scores(n_threads=n).tobytes() for n in (1, 2, 3, 8)]
