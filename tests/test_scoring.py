@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -300,6 +302,25 @@ def test_many_single_properties_with_frequent_values():
     problem = random_problem(16, n_properties=120, n_values=2, n_support=300, groups=[])
     scores, scale = problem.expected()
     assert (np.abs(problem.scores() - scores) <= TOLERANCE * scale).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_a_thread_scores_scores_too():
+    problem = random_problem(17, n_support=SIZE)
+    scores = problem.scores(n_threads=1)
+    scorer = SupportScorer(problem.support(), problem.groups)
+    out = np.zeros(len(problem.parts))
+    scorer.add_scores([problem.nodes], [[problem.parts]], [[out]], n_threads=1)
+    with scorer._lock:  # as another thread would
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            out[:] = 0.0
+            scorer.add_scores([problem.nodes], [[problem.parts]], [[out]], n_threads=1)
+            os._exit(0 if out.tobytes() == scores.tobytes() else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_threads_give_equal_bits():
