@@ -112,3 +112,26 @@ for item in made_ahead(slow()):
     _, errors = child.communicate(timeout=30)
     assert "KeyboardInterrupt" in errors
     assert child.returncode != 0
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_garbage_in_a_cycle_may_be_collected_by_the_thread_itself():
+    dropped, collected = threading.Event(), threading.Event()
+
+    def numbers():
+        yield 0
+        dropped.wait(30)
+        gc.collect()
+        collected.set()
+        yield 1
+
+    cycle = []
+    ahead = made_ahead(numbers())
+    cycle += [ahead, cycle]
+    assert next(ahead) == 0
+    del ahead, cycle
+    dropped.set()
+    assert collected.wait(30)
+    for thread in threading.enumerate():
+        if thread.name == "ahead":
+            thread.join(30)

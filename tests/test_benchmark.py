@@ -301,6 +301,7 @@ def test_benchmark_refuses_a_support_without_arcs() -> None:
     ("options", "message"),
     [
         (["--sizes", "1000,many"], "--sizes is '1000,many', expected numbers like"),
+        (["--sizes", "9" * 5000], "9', expected numbers like"),
         (["--sizes", "0"], "expected numbers from 1 to"),
         (["--sizes", "none"], "--sizes is 'none'"),
         (["--threads", "0"], "--threads is '0'"),

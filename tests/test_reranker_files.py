@@ -19,6 +19,11 @@ def model(tmp_path: Path) -> Path:
     return Path(shutil.copytree(lists_training()[0], tmp_path / "model"))
 
 
+def changed(columns: np.ndarray, row: int, value: int) -> np.ndarray:
+    columns[row, 0] = value
+    return columns
+
+
 ARRAYS = {
     "columns of too few rows": ("arc.columns", lambda a: a[:2]),
     "columns beyond the nodes": ("arc.columns", lambda a: a + 10**8),
@@ -28,6 +33,10 @@ ARRAYS = {
     "too few weights": ("arc.weights", lambda a: a[:3]),
     "too many weights": ("arc.weights", lambda a: np.concatenate([a, a])),
     "a weight that is no number": ("arc.weights", lambda a: a * np.nan),
+    "an infinite sum in single precision": ("arc.weights", lambda a: a * 1e300),
+    "a label below 0": ("arc.columns", lambda a: changed(a, 1, -1)),
+    "the least distance": ("arc.columns", lambda a: changed(a, 2, -(2**31))),
+    "lengths of other distances": ("arc.columns", lambda a: changed(a, 3, 256)),
     "too few skips": ("arc.skips", lambda a: a[:1]),
     "a skip of 2": ("arc.skips", lambda a: a + 2),
     "origins of no part": ("arc.origins", lambda a: a + 10**6),

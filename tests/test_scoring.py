@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tk_spacy import support_scoring
+from tk_spacy import support_log, support_scoring
 from tk_spacy.all_arcs import score_all_arcs
 from tk_spacy.blocks import MAX_NAMES, SIZE, Block, block_bounds
 from tk_spacy.kernel import kernel_matrix, node_columns, slot_layout
@@ -295,6 +297,32 @@ def test_one_scorer_serves_several_python_threads(monkeypatch):
         assert all(pool.map(score, list(range(0, 4000, 500)) * 5))
 
 
+def test_many_single_properties_with_frequent_values():
+    """Each has a kept row, and a word's row is the sum of all of them."""
+    problem = random_problem(16, n_properties=120, n_values=2, n_support=300, groups=[])
+    scores, scale = problem.expected()
+    assert (np.abs(problem.scores() - scores) <= TOLERANCE * scale).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_a_thread_scores_scores_too():
+    problem = random_problem(17, n_support=SIZE)
+    scores = problem.scores(n_threads=1)
+    scorer = SupportScorer(problem.support(), problem.groups)
+    out = np.zeros(len(problem.parts))
+    scorer.add_scores([problem.nodes], [[problem.parts]], [[out]], n_threads=1)
+    with scorer._lock:  # as another thread would
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            out[:] = 0.0
+            scorer.add_scores([problem.nodes], [[problem.parts]], [[out]], n_threads=1)
+            os._exit(0 if out.tobytes() == scores.tobytes() else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def test_threads_give_equal_bits():
     problem = random_problem(13, n_support=3 * SIZE, n_parts=200)
     found = [problem.scores(n_threads=n).tobytes() for n in (1, 2, 3, 8)]
@@ -336,6 +364,26 @@ def test_growing_log_scores_what_came_since_a_mark(name):
     assert out == pytest.approx(sum(h[0] for h in history[marks[-3].updates :]), rel=1e-5)
     with pytest.raises(ValueError, match="part 0 is forgotten"):
         log.add_scores([nodes], [[query]], [[out]], since=marks[0], n_threads=1)
+
+
+def test_growing_log_without_parts_of_a_type(monkeypatch):
+    """As when sentences are too short for any; combinations are forgotten meanwhile."""
+    monkeypatch.setattr(support_log, "MOST_COMBINATIONS", 0)
+    rng = np.random.default_rng(18)
+    log = SupportLog(("arc", "tri-sibling"), 6)
+    nodes = rng.integers(0, 3, (9, 6)).astype(np.int32)
+    arcs = random_parts(rng, part_type("arc"), FEW, 9)
+    none = random_parts(rng, part_type("tri-sibling"), 0, 9)
+    query = random_parts(rng, part_type("tri-sibling"), 5, 9)
+    mark = log.mark()
+    signs = (np.ones(FEW, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    log.append(nodes, (arcs, none), signs, weight=1.0, averaged=1.0, origin=(0, 0))
+    expected = kernel_matrix(part_type("arc"), nodes, arcs, nodes, arcs).sum(axis=1)
+    for _ in range(2):
+        out = [np.zeros(FEW), np.zeros(5)]
+        log.add_scores([nodes], [[arcs, query]], [out], since=mark, n_threads=1)
+        assert out[0] == pytest.approx(expected)
+        assert not out[1].any()
 
 
 @pytest.mark.parametrize("skip", [(), ("h", "m")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Event, Semaphore, Thread
+from threading import Event, Semaphore, Thread, current_thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -41,7 +41,8 @@ def made_ahead(items: Generator[T, None, None], *, limit: int = 1) -> Generator[
     finally:
         stopped.set()
         room.release()
-        thread.join()
+        if thread is not current_thread():  # which may be the one to collect the garbage
+            thread.join()
 
 
 def _make(

@@ -32,6 +32,7 @@ cdef extern from "lanes.h":
 cdef enum:
     BLOCK_SIZE = 4096  # parts of a block, at most; a position fits 16 bits
     MAX_SLOTS = 8      # node slots of a part type, and edge slots of one
+    MOST_PROPERTIES = 254  # of a node: their count, and 1 for a skipped slot, fit a byte
     NO_CODE = 255      # a label, distance or length that no part of the block has
 
 

@@ -277,10 +277,11 @@ cdef void build_row(
 ) noexcept nogil:
     """A word's row: uint8[padded], OUT.
 
-    kept: places of kept rows, -1 for none.  singles: values of single properties that are not among
-    them, 0 for none.  skip: 1 where the slot may be left out of a combination.
+    kept: places of kept rows, at most MOST_PROPERTIES, -1 for none.  singles: values of single
+    properties that are not among them, 0 for none.  skip: 1 where the slot may be left out of a
+    combination.
     """
-    cdef const uint8_t *rows[32]
+    cdef const uint8_t *rows[MOST_PROPERTIES]
     cdef int i, n = 0
     for i in range(n_kept):
         if kept[i] >= 0:

@@ -22,6 +22,8 @@ Float64 = NDArray[np.float64]
 KEPT_ROWS = 2048
 """Rows that a block keeps, as long as there are few blocks."""
 
+NO_VALUES: Int32 = np.zeros(0, dtype=np.int32)
+
 
 class Columns:
     """A growing int32 table kept column by column: appending rows is cheap, and so are slices."""
@@ -84,10 +86,13 @@ class GrowingParts:
 
     @property
     def compiled(self) -> CompiledParts:
-        """The blocks; valid after `follow`."""
+        """The blocks; valid after `follow`.  None of them where no part has come yet."""
         if self._compiled is None:
-            raise ValueError("nothing is compiled, expected a call of follow before")
+            return self._without_blocks([NO_VALUES] * (len(self._rows) * len(self._groups.singles)))
         return self._compiled
+
+    def _without_blocks(self, frequent: list[Int32]) -> CompiledParts:
+        return CompiledParts(self._kinds, self._skips, self._groups, frequent, KEPT_ROWS)
 
     def follow(self, parts: Columns, weights: Values, nodes: Columns) -> None:
         """Compile what came since the last call."""
@@ -104,10 +109,7 @@ class GrowingParts:
         last = int(columns[self._rows].max()) + 1
         ids, singles = self._groups.encode(np.ascontiguousarray(nodes.slice(first, first + last).T))
         if self._compiled is None:
-            frequent = frequent_values(columns[self._rows], singles)
-            self._compiled = CompiledParts(
-                self._kinds, self._skips, self._groups, frequent, KEPT_ROWS
-            )
+            self._compiled = self._without_blocks(frequent_values(columns[self._rows], singles))
         bounds = block_bounds(columns, self._kinds)
         for low, high in pairwise(bounds):
             own = weights.slice(start + low, start + high).copy()

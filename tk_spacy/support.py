@@ -14,11 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.blocks import edge_rows
 from tk_spacy.kernel import slot_layout
 from tk_spacy.part_types import part_type
+from tk_spacy.plain_scoring import length_bins
 
 NODE, EDGE = 0, 1
 """Kinds of slots, see kernel.slot_layout."""
+
+LARGEST_WEIGHT = 1e24
+"""Of a part: its products with the kernel are summed in single precision."""
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
@@ -123,8 +128,8 @@ class Support:
         """The inverse of `to_arrays`.
 
         n_properties: width of the node rows that are to be compared with these.  Raises KeyError
-        where an array is missing, ValueError where one has the wrong type or shape or names what is
-        not there: the compiled loops trust them.
+        where an array is missing, ValueError where one has the wrong type or shape, names what is
+        not there or holds what no training gives: the compiled loops trust them.
         """
         support = cls(
             nodes=arrays["nodes"],
@@ -156,6 +161,13 @@ class Support:
                 f"{name}.origin_weights", parts.origin_weights, np.float64, (len(origins),)
             )
             _check_ids(f"{name}.columns", columns[rows], len(self.nodes))
+            for row in edge_rows(kinds):
+                _check_edges(f"{name}.columns", *columns[row : row + 3])
+            if (np.abs(weights) > LARGEST_WEIGHT).any():
+                raise ValueError(
+                    f"{name}.weights holds one of {np.abs(weights).max():g}, expected at most "
+                    f"{LARGEST_WEIGHT:g}"
+                )
             _check_ids(f"{name}.skips", self.skips[name], 2)
             if not self.skips[name][kinds == EDGE].all():
                 raise ValueError(f"{name}.skips has 0 for an edge, which may always be left out")
@@ -181,3 +193,10 @@ def _check_array(
 def _check_ids(name: str, ids: NDArray[Any], n: int) -> None:
     if ids.size and (ids.min() < 0 or ids.max() >= n):
         raise ValueError(f"{name} holds {ids.min()} to {ids.max()}, expected 0 to {n - 1}")
+
+
+def _check_edges(name: str, labels: Int32, distances: Int32, lengths: Int32) -> None:
+    if (labels < 0).any() or (distances == np.iinfo(np.int32).min).any():
+        raise ValueError(f"{name} holds a label below 0, or a distance that no sentence has")
+    if (lengths != length_bins(np.ascontiguousarray(distances))).any():
+        raise ValueError(f"{name} holds lengths that are not those of its distances")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from threading import Lock
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +80,18 @@ def frequent_values(nodes: Int32, singles: Int32) -> list[Int32]:
     return frequent
 
 
+_scorers: WeakSet[SupportScorer] = WeakSet()
+
+
+def _after_fork() -> None:
+    for scorer in list(_scorers):
+        scorer.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class SupportScorer:
     """Scores parts against a frozen support, which is compiled when first needed.
 
@@ -99,6 +113,14 @@ class SupportScorer:
         self._compiled: list[CompiledParts] | None = None
         # Kept rows are shared, and scoring lets go of the interpreter.
         self._lock = Lock()
+        _scorers.add(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: what another thread was working on is left to the parent."""
+        if self._lock.locked():
+            self._lock = Lock()
+            self._groups.clear()
+            self._compiled = None
 
     def compiled(self) -> list[CompiledParts]:
         """The support's types, compiled."""

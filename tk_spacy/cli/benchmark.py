@@ -182,8 +182,9 @@ def _about(
 def _numbers(text: str, option: str, most: int) -> tuple[int, ...]:
     """Positive numbers of a comma-separated option."""
     items = split(text)
-    if not items or not all(item.isascii() and item.isdigit() for item in items):
-        raise OptionError(f"{option} is {text!r}, expected numbers like 1000,10000")
+    # int refuses thousands of digits.
+    if not items or not all(i.isascii() and i.isdigit() and len(i) < 20 for i in items):
+        raise OptionError(f"{option} is {text[:80]!r}, expected numbers like 1000,10000")
     numbers = tuple(dict.fromkeys(int(item) for item in items))
     if not all(1 <= number <= most for number in numbers):
         raise OptionError(f"{option} is {text!r}, expected numbers from 1 to {most:,}")
