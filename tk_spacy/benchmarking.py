@@ -32,6 +32,8 @@ TOLERANCE = 1e-6
 """Of the sum of |weight| * kernel: what single precision may cost the compiled form."""
 LOOP_SECONDS, ALL_ARCS_SECONDS = 3.0, 1.0
 """What one pass of the slower loop, and one over all arcs of sentences, should take at most."""
+ALL_ARCS_WORDS = 300
+"""Words of a sentence whose pairs are scored, at most."""
 LEAST_ARCS = 64
 """Arcs of which the loop's speed is first guessed."""
 
@@ -306,11 +308,13 @@ def _as_many_as_fit(loop: Loop, arcs: Arcs) -> Arcs:
 
 
 def _sentences_that_fit(compiled: Compiled, arcs: Arcs) -> Arcs:
-    """The first sentences of which all arcs are scored in ALL_ARCS_SECONDS on one thread."""
+    """The first sentences of which all arcs are scored in ALL_ARCS_SECONDS on one thread.
+
+    Of long ones the first words only: memory grows with the square of their number.
+    """
     spent = 0.0
-    n = 0
-    while n < len(arcs.nodes) and spent < ALL_ARCS_SECONDS:
-        one = Arcs(arcs.nodes[n : n + 1], arcs.slots[n : n + 1])
-        spent += _seconds(compiled.score_pairs, one, 1)
-        n += 1
-    return Arcs(arcs.nodes[:n], arcs.slots[:n])
+    nodes: list[NDArray[np.int32]] = []
+    while len(nodes) < len(arcs.nodes) and spent < ALL_ARCS_SECONDS:
+        nodes.append(arcs.nodes[len(nodes)][: ALL_ARCS_WORDS + 2])
+        spent += _seconds(compiled.score_pairs, Arcs(nodes[-1:], arcs.slots[:1]), 1)
+    return Arcs(nodes, arcs.slots[: len(nodes)])
