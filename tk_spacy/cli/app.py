@@ -18,7 +18,7 @@ from tk_spacy.cli.train import train_cli
 from tk_spacy.cli.train_parser import train_parser_cli
 
 HELP = """
-Rerank the k best parses of a dependency parser with template kernels.
+Train a dependency parser on a treebank alone, and a template-kernel reranker of its k best parses.
 
 A typical session, from a Universal Dependencies treebank to better trees:
 

@@ -123,7 +123,7 @@ def demo_cli(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Run the whole path on a synthetic treebank, in about a minute.
+    """Run the whole path on a synthetic treebank, in a minute or two.
 
     Makes up a treebank of a language with cases, agreement and free word order, trains a small
     parser and a reranker on it, and shows what the reranker gains. The data are synthetic: the
