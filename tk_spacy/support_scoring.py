@@ -56,7 +56,7 @@ def compile_parts(
     groups.encode.  memory: bytes that kept rows may take.
     """
     edges = edge_rows(kinds)
-    # By distance and label: see CompiledParts.arc_scores.
+    # By distance and label: see all_arcs.score_all_arcs.
     order = np.lexsort((columns[edges[-1]], columns[edges[-1] + 1]))
     columns, weights = columns[:, order], weights[order]
     bounds = block_bounds(columns, kinds)
