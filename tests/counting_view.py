@@ -29,13 +29,16 @@ def _arc(sentence: Sentence, head: int, word: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingView:
-    """smoothing: added to every count.  name, source: so that several can be told apart."""
+    """smoothing: added to every count.  name: so that several can be told apart."""
 
     given: ClassVar[bool] = False
 
     name: str = "counting"
-    source: str = "counting"
     smoothing: float = 0.1
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.name,)
 
     def about(self) -> dict[str, Any]:
         return {"smoothing": self.smoothing}
@@ -76,7 +79,7 @@ class CountingView:
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
     ) -> CountingSource:
         counts = json.loads((directory / "counts.json").read_text("utf-8"))
-        return CountingSource(self.source, inventory, **counts)
+        return CountingSource(self.name, inventory, **counts)
 
 
 class CountingSource:
@@ -89,7 +92,7 @@ class CountingSource:
         labels: dict[str, dict[str, int]],
         smoothing: float,
     ) -> None:
-        self.name = name
+        self.names = (name,)
         self.inventory = inventory
         self._arcs, self._labels, self._smoothing = arcs, labels, smoothing
         self.known = {"root", "dep", *(label for counts in labels.values() for label in counts)}
@@ -137,7 +140,7 @@ class CountingSource:
                     best = max(best, self._tree(sentence, changed), key=lambda tree: tree[2])
             around = [self._changed(best[0], word, head) for word in words for head in ranked[word]]
             met = [best, *(self._tree(sentence, h) for h in around if check_tree(h) is None)]
-            yield CandidateList.build(met, inventory=self.inventory, sources=(self.name,), k=k)
+            yield CandidateList.build(met, inventory=self.inventory, sources=self.names, k=k)
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
@@ -145,7 +148,7 @@ class CountingSource:
         return [
             np.array(
                 [
-                    self._score(sentence, trees.heads[row].tolist(), trees.deprels(row))
+                    [self._score(sentence, trees.heads[row].tolist(), trees.deprels(row))]
                     for row in range(len(trees))
                 ]
             )

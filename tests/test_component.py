@@ -123,7 +123,7 @@ def test_component_uses_a_backward_twin_unless_the_model_learnt_without(tmp_path
     ):
         found.reranker = model
         # The model is one of the time when both scores had one name.
-        source = SpacySource(nlp, backward=backward, name="spacy")
+        source = SpacySource(nlp, backward=backward, names=("spacy",))
         for sentence, trees_ in zip(sentences, source.candidates(sentences, k=K), strict=True):
             best = model.choose(sentence, trees_, n_threads=1)
             doc = nlp(doc_from_sentence(nlp.vocab, sentence))

@@ -114,18 +114,16 @@ def test_doc_trees_candidates_that_lose_their_root_are_left_out():
         inventory=LabelInventory(),
         sources=["spacy"],
     )
-    heads, labels, scores, _ = sentence.word_trees(found)
+    over_words = sentence.word_trees(found)
+    heads, labels, scores = over_words.heads, over_words.labels, over_words.scores
     assert heads.tolist() == [[2, 0], [0, 1]]
     assert [found.inventory.decode(row) for row in labels] == [("nsubj", "root"), ("root", "obj")]
     assert scores[:, 0].tolist() == [0.0, -2.0]
     # Back over the tokens, white space hangs where the Doc has it.
-    over_words = CandidateList.from_arrays(
-        heads, labels, scores, inventory=found.inventory, sources=["spacy"]
-    )
     over_tokens = sentence.token_trees(over_words)
-    again, _, _, base = sentence.word_trees(over_tokens)
-    assert again.tolist() == heads.tolist()
-    assert base == over_words.base
+    again = sentence.word_trees(over_tokens)
+    assert again.heads.tolist() == heads.tolist()
+    assert again.base == over_words.base
     blank = np.setdiff1d(np.arange(sentence.end - sentence.start), sentence.words)
     assert (over_tokens.heads[:, blank] == sentence.token_heads[blank]).all()
 

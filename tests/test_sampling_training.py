@@ -92,12 +92,12 @@ def test_parses_do_not_depend_on_the_batch():
 def test_source_gives_what_the_parser_gives():
     parser, test = trained(), treebank()[1][:10]
     source = SamplingSource(parser, n_threads=2)
-    assert source.name == "sampling"
+    assert source.names == ("sampling",)
     found = list(source.candidates(test, k=5))
     assert all(same(a, b) for a, b in zip(found, lists(parser, test), strict=True))
     assert all(trees.inventory is source.inventory for trees in found)
     for trees, scores in zip(found, source.score(test, found), strict=True):
-        np.testing.assert_array_equal(trees.scores[:, 0], scores)
+        np.testing.assert_array_equal(trees.scores, scores)
 
 
 # What is learned

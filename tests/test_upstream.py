@@ -134,7 +134,7 @@ def test_spacy_source_scores_trees_of_any_origin(nlp, sentences):
     for sentence, trees in zip(sentences[:20], source.candidates(sentences[:20], k=6), strict=True):
         (scores,) = source.score([sentence], [trees])
         # A listed tree has at least the score of the oracle's derivation.
-        assert np.all(scores <= trees.scores[:, 0] + 1e-6)
+        assert np.all(scores <= trees.scores + 1e-6)
         assert np.all(np.isfinite(scores))
     unknown = CandidateList.build(
         [(nonprojective_tree().heads, ["no-such-label"] * 6, 0.0)],
@@ -182,7 +182,8 @@ def test_backward_twin_is_kept_with_the_pipeline_and_does_not_run_in_it(twin_nlp
 
 def test_backward_twin_adds_its_score_and_its_trees(twin_nlp, sentences):
     both = SpacySource(twin_nlp)
-    assert (both.name, SpacySource(twin_nlp, backward=False).name) == ("spacy+backward", "spacy")
+    assert both.names == ("spacy+backward", "spacy", "spacy-backward")
+    assert SpacySource(twin_nlp, backward=False).names == ("spacy",)
     lists = list(both.candidates(sentences, k=10))
     assert_usable(lists, 10)
     assert base_trees(lists) == own_trees(twin_nlp, sentences)
@@ -197,14 +198,21 @@ def test_backward_twin_adds_its_score_and_its_trees(twin_nlp, sentences):
         turned = CandidateList.from_arrays(
             mirrored_heads(trees.heads),
             trees.labels[:, ::-1],
-            trees.scores,
+            trees.scores[:, :1],
             inventory=both.inventory,
             sources=("spacy",),
         )
-        (total,) = forward.score([sentence], [trees])
-        total += twin.score([mirrored_sentence(sentence)], [turned])[0]
-        np.testing.assert_allclose(both.score([sentence], [trees])[0], total, atol=1e-3)
-        assert np.all(trees.scores[:, 0] >= total - 1e-3)
+        one, other = (
+            forward.score([sentence], [trees])[0][:, 0],
+            twin.score([mirrored_sentence(sentence)], [turned])[0][:, 0],
+        )
+        columns = np.stack([one + other, one, other], axis=1)
+        np.testing.assert_allclose(both.score([sentence], [trees])[0], columns, atol=1e-3)
+        assert np.all(trees.scores >= columns - 1e-3)
+        # The twin's own tree is in the list, as its own.
+        (own,) = twin.candidates([mirrored_sentence(sentence)], k=1)
+        row = trees.bases["spacy-backward"]
+        np.testing.assert_array_equal(trees.heads[row], mirrored_heads(own.heads)[0])
         better += int((trees.heads[0] == sentence.heads).sum())
         better -= int((alone.heads[0] == sentence.heads).sum())
     assert better > 0

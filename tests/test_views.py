@@ -23,8 +23,8 @@ from tk_spacy.views.sampling_view import SamplingView
 from tk_spacy.views.whole import WholeTraining
 
 SENTENCES = [sentence for sentence in generate(120, seed=4) if len(sentence) < 9][:16]
-A = CountingView(name="a", source="a")
-B = CountingView(name="b", source="b", smoothing=5.0)
+A = CountingView(name="a")
+B = CountingView(name="b", smoothing=5.0)
 
 
 def opened(directory: Path, *views: CountingView) -> list:
@@ -104,7 +104,7 @@ def test_merged_source_has_every_view_s_trees_and_scores(tmp_path: Path) -> None
         assert tree_of(trees, trees.bases["b"]) == tree_of(b, b.base)
         for column, source in enumerate(sources):
             (expected,) = source.score([sentence], [trees])
-            np.testing.assert_allclose(trees.scores[:, column], expected)
+            np.testing.assert_allclose(trees.scores[:, column], expected[:, 0])
         main = trees.scores[:, 0]
         assert (np.diff(main[~np.isnan(main)]) <= 0).all()
         assert all(check_tree(heads) is None for heads in trees.heads)
@@ -272,12 +272,12 @@ def test_views_wrong_names(names: list[str], message: str) -> None:
 
 def test_views_by_name() -> None:
     (view,) = make_views(["spacy"], seed=3, max_steps=7, backward=True)
-    assert (view.name, view.source, view.given) == ("spacy", "spacy+backward", False)
+    assert (view.name, view.sources[0], view.given) == ("spacy", "spacy+backward", False)
     assert view.about() == {
         "config": "default", "max_steps": 7, "backward": True, "search": "discrepancy",
     }  # fmt: skip
     (single,) = make_views(["spacy"], seed=3, max_steps=7, backward=False)
-    assert single.source == "spacy"
+    assert single.sources == ("spacy",)
     bad = Sentence.from_columns(forms=["a"], upos=["Nn"], heads=[0], deprels=["root"])
     with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
         view.check([bad])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList
+from tk_spacy.combiner.trees import plain_vote
 from tk_spacy.evaluation import (
     METRICS,
     Bootstrap,
@@ -20,11 +21,13 @@ from tk_spacy.evaluation import (
 from tk_spacy.report import (
     BASE_PARSER,
     BASE_RERANKER,
+    COMBINER_ROW,
     FINAL,
     FIRST,
     KERNEL_RERANKER,
     ORACLE,
     SYSTEMS,
+    VOTE,
     PartReport,
     further_parser,
 )
@@ -55,17 +58,25 @@ def assess(
     """
     if len(gold) != len(lists):
         raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
-    further = {name: further_parser(name) for name in lists[0].bases}
+    given = list(zip(gold, lists, strict=True))
+    pairs = [(sentence, kernel.completed(sentence, trees)) for sentence, trees in given]
+    names = dict.fromkeys(name for trees in lists for name in trees.bases)
+    further = {name: further_parser(name) for name in names}
     systems = (BASE_PARSER, *further.values(), *SYSTEMS[1:])
     chosen: dict[str, list[int]] = {name: [] for name in (*systems, _LABELLED_ORACLE)}
+    voted: list[Sentence] = []
     own = KERNEL_RERANKER if kernel.settings.kernel_parts else BASE_RERANKER
     seconds = 0.0
     for start in range(0, len(gold), BATCH):
-        batch = list(zip(gold[start : start + BATCH], lists[start : start + BATCH], strict=True))
+        batch = pairs[start : start + BATCH]
         chosen[BASE_PARSER] += [trees.base for _, trees in batch]
         for name, system in further.items():
             chosen[system] += [trees.bases.get(name, trees.base) for _, trees in batch]
         chosen[FIRST] += [0] * len(batch)
+        if further:
+            voted += [_voted(sentence, trees) for sentence, trees in batch]
+        if kernel.combiner is not None:
+            chosen[COMBINER_ROW] += _best(trees.scores[:, -1] for _, trees in batch)
         chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]
         chosen[_LABELLED_ORACLE] += [trees.oracle(s, labelled=True) for s, trees in batch]
         if base is not None:
@@ -78,21 +89,29 @@ def assess(
         chosen[own] += _best(scores)
         if progress is not None:
             progress(start + len(batch), len(gold))
+    completed = [trees for _, trees in pairs]
     counts = {
-        name: count_sentences(gold, _with_trees(gold, lists, rows))
+        name: count_sentences(gold, _with_trees(gold, completed, rows))
         for name, rows in chosen.items()
         if rows
     }
+    if voted:
+        counts[VOTE] = count_sentences(gold, voted)
     words = sum(map(len, gold))
     return PartReport(
         sentences=len(gold),
         words=words,
-        trees=float(np.mean([len(trees) for trees in lists])),
+        trees=float(np.mean([len(trees) for trees in completed])),
         tokens_per_second=words / max(seconds, 1e-9),
         scores=_scores(counts, systems),
         tests=[
             compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)
             for metric in BOOTSTRAP_METRICS
+        ],
+        vote_tests=[
+            compare(counts[VOTE], counts[FINAL], metric=metric, seed=seed)
+            for metric in BOOTSTRAP_METRICS
+            if VOTE in counts
         ],
     )
 
@@ -103,6 +122,11 @@ def compare(a: Counts, b: Counts, *, metric: str, seed: int = 0) -> Bootstrap:
 
 
 _LABELLED_ORACLE = "labelled oracle"
+
+
+def _voted(sentence: Sentence, candidates: CandidateList) -> Sentence:
+    heads, labels = plain_vote(candidates)
+    return sentence.with_tree(heads, candidates.inventory.decode(labels.tolist()))
 
 
 def _best(scores: Iterable[NDArray[np.float64]]) -> list[int]:

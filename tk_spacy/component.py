@@ -207,13 +207,15 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             inventory=self._inventory if inventory is None else inventory,
             n_threads=self.n_threads,
         )  # fmt: skip
-        names = [source.name for source in sources]
+        from tk_spacy.combiner.model import COMBINER  # noqa: PLC0415
+
+        names = [name for source in sources for name in source.names]
         weighed = list(reranker.combination.betas) if reranker.combination else names
-        if set(names) != set(weighed):
+        if set(names) != set(weighed) - {COMBINER}:
             self._warn(
                 "source",
                 f"the model knows scores of {', '.join(weighed)} only, not this parser's"
-                if len(names) == 1
+                if len(sources) == 1
                 else f"the model knows scores of {', '.join(weighed)}, these parsers have those of "
                 f"{', '.join(names)}",
             )

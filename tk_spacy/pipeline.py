@@ -37,7 +37,13 @@ from tk_spacy.reranker import Reranker
 from tk_spacy.resources import Meter
 from tk_spacy.settings import Settings, suit
 from tk_spacy.threads import effective_n_threads
-from tk_spacy.training import TrainingStats, learn, prepare_lists, train_reranker
+from tk_spacy.training import (
+    TrainingStats,
+    combine_lists,
+    learn,
+    prepare_lists,
+    train_reranker,
+)
 from tk_spacy.views.protocol import SPACY
 
 
@@ -61,7 +67,12 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         for note in notes[len(plan.notes) :]:
             run.progress.warn(note)
         settings = suit(options.settings, options.left_open, lists["train"][0].sources)
-        base, kernel, stats = _train_rerankers(run, plan, lists["train"], settings)
+        with run.stage("combining the parsers") as advance:
+            combiner, train_lists = combine_lists(
+                plan.parts["train"].sentences, lists["train"], settings, progress=advance
+            )
+        base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
+        kernel = replace(kernel, combiner=combiner)
         parts = {
             name: _assess(run, plan, part, lists[name], base, kernel)
             for name, part in plan.parts.items()
@@ -94,7 +105,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
 
 
 def _train_rerankers(
-    run: Stages, plan: Plan, lists: list[CandidateList], settings: Settings
+    run: Stages, plan: Plan, lists: Sequence[CandidateList], settings: Settings
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one."""
     options = plan.options

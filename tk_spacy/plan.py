@@ -269,7 +269,7 @@ def make_plan(options: TrainOptions) -> Plan:
         lists = None if file is None else read_lists(file, sentences[name], inventory, options.k)
         parts[name] = Part(name, path, sentences[name], lists)
     views = _views(options, parts)
-    check_sources(parts, [view.source for view in views])
+    check_sources(parts, [name for view in views for name in view.sources])
     if options.upstream is not None and parts["train"].lists is None:
         notes.append(
             f"training lists come from {options.upstream} itself: right only if it was not "

@@ -176,7 +176,9 @@ def further_parser(source: str) -> str:
     return f"{source.partition('+')[0]} parser"
 
 
-SYSTEMS = (BASE_PARSER, FIRST, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
+VOTE, COMBINER_ROW = "plain vote", "arc combiner"
+SYSTEMS = (BASE_PARSER, FIRST, VOTE, COMBINER_ROW, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
+"""Those that there are, in this order: vote and combiner need several parsers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,8 @@ class PartReport:
     """What was measured on dev or test.
 
     scores: of each of SYSTEMS, and of further parsers (see `further_parser`).  tests: paired
-    bootstraps of the final system against the base parser.  trees: mean number of candidates.
+    bootstraps of the final system against the base parser; vote_tests: against the plain vote,
+    where there is one.  trees: mean number of candidates.
     tokens_per_second: of choosing among ready lists.
     """
 
@@ -194,6 +197,7 @@ class PartReport:
     tokens_per_second: float
     scores: Mapping[str, Scores]
     tests: Sequence[Bootstrap]
+    vote_tests: Sequence[Bootstrap] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +269,7 @@ class TrainReport:
                     **part,
                     "scores": {system: Scores(**row) for system, row in part["scores"].items()},
                     "tests": [Bootstrap(**test) for test in part["tests"]],
+                    "vote_tests": [Bootstrap(**test) for test in part.get("vote_tests", ())],
                 }
             )
             for name, part in data["parts"].items()
@@ -281,14 +286,16 @@ class TrainReport:
 def table_2(name: str, part: PartReport, title: str = "") -> Table:
     """The paper's Table 2 for one treebank part, with and without punctuation."""
     notes = [bootstrap_note(BASE_PARSER, FINAL, test) for test in part.tests]
+    notes += [bootstrap_note(VOTE, FINAL, test) for test in part.vote_tests]
     notes.append(
         f"{part.sentences:,} sentences, {part.words:,} words, {part.trees:.1f} candidates a "
         "sentence."
     )
     notes.append(
         "base parser: the (first) parser's own tree; first of the list: the tree that it scores "
-        "highest; rerankers: without, final system: with the parsers' scores; oracle: the best "
-        "candidate by each score."
+        "highest; plain vote: the spanning tree with the most votes of the parsers' own trees; arc "
+        "combiner: with votes weighed as it learned; rerankers: without, final system: with the "
+        "parsers' scores; oracle: the best candidate by each score."
     )
     where = f" on {title}" if title else ""
     return scores_table(f"Scores{where} {name}", part.scores, notes=notes)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from tk_spacy.ahead import made_ahead
 from tk_spacy.candidates import CandidateList, in_batches
 from tk_spacy.combination import Combination
+from tk_spacy.combiner.arc_features import BITS
+from tk_spacy.combiner.model import COMBINER, ArcCombiner
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.features import add_scores
 from tk_spacy.list_features import ListFeatures
@@ -42,6 +44,7 @@ Float64 = NDArray[np.float64]
 Pair = tuple[Sentence, CandidateList]
 
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
+COMBINER_WEIGHTS = "combiner.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -54,13 +57,14 @@ class Reranker(StoredModel):
     list_features, list_weights: float64[d], the features of a candidate within its list and their
         weights; both None without them.
     combination: with the upstream's scores; None for the reranker's score alone.
+    combiner: adds trees and a score to the lists of several parsers; None without it.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
     """
 
     FORMAT = RERANKER_FORMAT
-    VERSION = 2
-    OLDEST = 1  # which had no features of the list
-    FILES = (META, SCHEMA, SUPPORT, WEIGHTS)
+    VERSION = 3
+    OLDEST = 1  # which had no features of the list; 2 had no combiner
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS)
 
     schema: Schema
     settings: Settings
@@ -69,6 +73,7 @@ class Reranker(StoredModel):
     list_features: ListFeatures | None = None
     list_weights: Float64 | None = None
     combination: Combination | None = None
+    combiner: ArcCombiner | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
     _scorer: SupportScorer = field(init=False, repr=False)
@@ -86,6 +91,12 @@ class Reranker(StoredModel):
         )
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
+
+    def completed(self, sentence: Sentence, candidates: CandidateList) -> CandidateList:
+        """The list as all methods below want it: with the combiner's trees and scores, if any."""
+        if self.combiner is None or COMBINER in candidates.sources:
+            return candidates
+        return self.combiner.extended(sentence, candidates)
 
     def scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
@@ -156,7 +167,7 @@ class Reranker(StoredModel):
     def choose(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> int:
-        """Row of the best candidate; of equally good ones the first."""
+        """Row of the best candidate of a completed list; of equally good ones the first."""
         if len(candidates) == 1:
             return 0
         return int(self.final_scores(sentence, candidates, n_threads=n_threads).argmax())
@@ -168,7 +179,7 @@ class Reranker(StoredModel):
         n_threads: int | None = None,
         batch_size: int = 128,
     ) -> Generator[int, None, None]:
-        """Row of the best candidate of each sentence, as `choose`, streaming in batches.
+        """Row of the best candidate of each completed list, as `choose`, streaming in batches.
 
         `pairs` may run in another thread, see `choices`.
         """
@@ -184,7 +195,7 @@ class Reranker(StoredModel):
         n_threads: int | None = None,
         batch_size: int = 128,
     ) -> Generator[tuple[Sentence, CandidateList, int], None, None]:
-        """Each sentence with its candidates and the row of the best one, as `choose`, streaming.
+        """Each sentence with its completed list and the row of the best one, streaming.
 
         Where more than one thread may be used, the next batch is read and encoded in a thread of
         its own while one is scored and its sentences are worked on: it alone runs `pairs` then.
@@ -201,7 +212,8 @@ class Reranker(StoredModel):
     def _encoded_batches(
         self, pairs: Iterable[Pair], batch_size: int
     ) -> Generator[tuple[list[Pair], list[EncodedList]], None, None]:
-        for batch in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
+        for given in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
+            batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
             yield batch, [self._encoder.encode(sentence, trees) for sentence, trees in batch]
 
     # Storage
@@ -211,6 +223,7 @@ class Reranker(StoredModel):
         more = {
             "combination": self.combination.to_dict() if self.combination else None,
             "list_features": self._list_features_to_dict(),
+            "combiner": self.combiner.to_dict() if self.combiner else None,
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
@@ -221,6 +234,8 @@ class Reranker(StoredModel):
         }
         if self.weights is not None:
             files[WEIGHTS] = to_npz(sparse("", self.weights))
+        if self.combiner is not None:
+            files[COMBINER_WEIGHTS] = to_npz(sparse("", self.combiner.hashed))
         return files
 
     def _list_features_to_dict(self) -> dict[str, Any] | None:
@@ -234,9 +249,15 @@ class Reranker(StoredModel):
         """The inverse of `to_files`; see `StoredModel`."""
         if meta["format_version"] == 1:
             meta["settings"]["list_features"] = []
+        if meta["format_version"] < 3:
+            meta["settings"]["combiner"] = False
         settings = Settings.from_dict(meta["settings"])
         combination = meta["combination"]
         list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
+        combiner = None
+        if (data := meta.get("combiner")) is not None:
+            hashed = dense(from_npz(files[COMBINER_WEIGHTS]), "", 1 << BITS)
+            combiner = ArcCombiner.from_dict(data, hashed.astype(np.float64))
         weights = None
         if settings.manual_parts:
             weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
@@ -253,7 +274,8 @@ class Reranker(StoredModel):
             list_features=list_features,
             list_weights=list_weights,
             combination=Combination.from_dict(combination) if combination else None,
-            about=cls._about(meta, "combination", "support_parts", "list_features"),
+            combiner=combiner,
+            about=cls._about(meta, "combination", "support_parts", "list_features", "combiner"),
         )
 
 

@@ -38,6 +38,7 @@ class Settings:
     kernel_scale: factor on the kernel beside the manual features.
     bits: the manual features are hashed to that many bits.
     use_lemma: LEMMA as an extra property.
+    combiner: where several parsers propose trees, learn to weigh what they say of each arc first.
     shuffle_seed: shuffles the sentences anew in each iteration; None keeps their order.
     add_gold: adds the gold tree to training lists that lack it.
     """
@@ -54,6 +55,7 @@ class Settings:
     kernel_scale: float = 0.1
     bits: int = 22
     use_lemma: bool = False
+    combiner: bool = True
     shuffle_seed: int | None = None
     add_gold: bool = False
 
@@ -74,7 +76,7 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
                 raise UserError(f"{_words(name)} is {value!r}; it must be {wanted}")
-        for name in ("use_lemma", "add_gold"):
+        for name in ("use_lemma", "add_gold", "combiner"):
             if not isinstance(getattr(self, name), bool):
                 raise UserError(
                     f"{_words(name)} is {getattr(self, name)!r}; it must be true or false"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList
 from tk_spacy.combination import Combination, TuningList, tune
+from tk_spacy.combiner.model import ArcCombiner
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.errors import UserError
 from tk_spacy.list_features import ListFeatures
@@ -121,6 +122,22 @@ def prepare_lists(
             "more candidates (k), or give longer lists"
         )
     return prepared
+
+
+def combine_lists(
+    sentences: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    settings: Settings,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[ArcCombiner | None, Sequence[CandidateList]]:
+    """A combiner and the lists with what combiners that did not see them add.
+
+    None and the lists themselves where the settings want none, or there is a single source.
+    """
+    if not settings.combiner or len(lists[0].sources) < 2:
+        return None, lists
+    return ArcCombiner.fit_apart(sentences, lists, progress=progress)
 
 
 def _with_gold(gold: Sentence, candidates: CandidateList) -> CandidateList:

@@ -278,6 +278,15 @@ def train_cli(
         bool,
         typer.Option("--lemma/--no-lemma", help="LEMMA as a property.", rich_help_panel=RERANKER),
     ] = DEFAULT.use_lemma,
+    combiner: Annotated[
+        bool,
+        typer.Option(
+            "--combiner/--no-combiner",
+            help="Where several parsers propose trees: learn to weigh what they say of each arc, "
+            "and add the best trees of such arcs.",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.combiner,
     shuffle_seed: Annotated[
         int | None,
         typer.Option(
@@ -389,6 +398,7 @@ def train_cli(
                 skip=split(skip),
                 bits=bits,
                 use_lemma=lemma,
+                combiner=combiner,
                 shuffle_seed=shuffle_seed,
                 add_gold=add_gold,
                 **given,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,10 @@ def choose_trees(
     for batch in minibatch(sentences, size=SENTENCES_AT_A_TIME):
         asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
         lists = _candidates(asked, sources, inventory=inventory, k=k)
-        pairs = [pair for pair in zip(asked, lists, strict=True) if len(pair[1]) > 1]
+        pairs = []
+        for sentence, trees in zip(asked, lists, strict=True):
+            if len(trees) > 1:
+                pairs.append((sentence, reranker.completed(sentence.as_sentence(), trees)))
         scores = reranker.batch_scores(
             [(s.as_sentence(), trees) for s, trees in pairs], n_threads=n_threads
         )
@@ -112,19 +115,22 @@ def _candidates(
         for number, source in enumerate(sources)
     ]
     lists = [merge(own, k=k) for own in zip(*proposed, strict=True)]
-    for column, source in enumerate(sources):
-        open_ = [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, column]).any()]
+    start = 0
+    for source in sources:
+        columns = slice(start, start := start + len(source.names))
+        open_ = [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, columns]).any()]
         found = source.score([sentences[i] for i in open_], [lists[i] for i in open_])
         for i, own in zip(open_, found, strict=True):
             scores = lists[i].scores.copy()
-            scores[:, column] = np.where(np.isnan(scores[:, column]), own, scores[:, column])
+            known = scores[:, columns]
+            scores[:, columns] = np.where(np.isnan(known), own, known)
             lists[i] = lists[i].with_scores(scores)
     return lists
 
 
 def _with_own_tree(
     sentence: DocSentence,
-    found: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], int],
+    found: CandidateList | None,
     source: DocSource,
     inventory: LabelInventory,
     *,
@@ -135,12 +141,17 @@ def _with_own_tree(
     It mostly is among them already; where a parser saw more than the sentence, it need not be.
     """
     assert sentence.heads is not None
-    heads, labels, scores, base = found
+    heads, labels = sentence.heads[None], inventory.encode(sentence.deprels)[None]
+    scores = np.full((1, len(source.names)), np.nan)
+    bases: Mapping[str, int] = {}
+    base = 0
+    if found is not None:
+        base = len(found) if is_base else found.base
+        bases = found.bases
+        heads = np.concatenate([found.heads, heads])
+        labels = np.concatenate([found.labels, labels])
+        scores = np.concatenate([found.scores, scores])
     return CandidateList.from_arrays(
-        np.concatenate([heads, sentence.heads[None]]),
-        np.concatenate([labels, inventory.encode(sentence.deprels)[None]]),
-        np.append(scores, np.nan)[:, None],
-        inventory=inventory,
-        sources=(source.name,),
-        base=len(heads) if is_base else base,
-    )
+        heads, labels, scores,
+        inventory=inventory, sources=source.names, base=base, bases=bases,
+    )  # fmt: skip

@@ -84,22 +84,32 @@ class DocSentence:
             deprels=self.deprels if parsed else None,
         )
 
-    def word_trees(self, trees: CandidateList) -> tuple[Int32, Int32, NDArray[np.float64], int]:
-        """Candidates over all n tokens as trees over the m words: heads, labels, scores and base.
+    def word_trees(self, trees: CandidateList) -> CandidateList | None:
+        """Candidates over all n tokens as trees over the m words, None where there are none.
 
         Those that are no tree with a single root any more are left out, the base perhaps as well:
         it is row 0 then.
         """
         if len(self.words) == self.end - self.start:
-            return trees.heads, trees.labels, trees.scores, trees.base
+            return trees
         heads = _contract(trees.heads, self.words)
         rows = np.setdiff1d(np.arange(len(heads)), invalid_trees(heads))
         heads = heads[rows]
         labels = trees.labels[rows][:, self.words]
         # A word that lost its white-space head may have become the root.
         labels = np.where(heads == 0, np.int32(trees.inventory.add(UD_ROOT)), labels)
-        base = np.flatnonzero(rows == trees.base)
-        return heads, labels, trees.scores[rows], int(base[0]) if base.size else 0
+        if not len(rows):
+            return None
+        place = {row: i for i, row in enumerate(rows.tolist())}
+        return CandidateList.from_arrays(
+            heads,
+            labels,
+            trees.scores[rows],
+            inventory=trees.inventory,
+            sources=trees.sources,
+            base=place.get(trees.base, 0),
+            bases={name: place[row] for name, row in trees.bases.items() if row in place},
+        )
 
     def token_trees(self, trees: CandidateList) -> CandidateList:
         """Candidates over the words as trees over all tokens, white space where it hangs now."""

@@ -25,7 +25,7 @@ from tk_spacy.places import work_directory
 from tk_spacy.properties import Schema, morph_note
 from tk_spacy.reranker import Reranker
 from tk_spacy.settings import Settings, suit
-from tk_spacy.training import train_reranker
+from tk_spacy.training import combine_lists, train_reranker
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.gold import gold_sentences
 from tk_spacy.upstream.spacy_parser import Search, listened_pipes
@@ -81,7 +81,7 @@ def train_from_examples(
         pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
         for source in sources
     ]
-    names = [view.source for view in views]
+    names = [name for view in views for name in view.sources]
     about: dict[str, Any] = {"search": search, "k": k, "sources": names}
     # The folds' parsers have a right-to-left twin if the pipeline's has.
     twins = [view.backward for view in views if isinstance(view, SpacyView)]
@@ -94,15 +94,16 @@ def train_from_examples(
             inventory=inventory, n_threads=n_threads, report=report,
         )  # fmt: skip
     settings = suit(settings, left_open, lists[0].sources)
+    combiner, combined = combine_lists(sentences, lists, settings)
     schema = Schema.fit(sentences, labels=inventory.names, use_lemma=settings.use_lemma)
     reranker, stats = train_reranker(
-        sentences, lists, settings, schema=schema, seed=seed, n_threads=n_threads
+        sentences, combined, settings, schema=schema, seed=seed, n_threads=n_threads
     )
     report(
         f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
         f"{stats.support_parts} support parts"
     )
-    return replace(reranker, about=about)
+    return replace(reranker, about=about, combiner=combiner)
 
 
 def pipeline_view(

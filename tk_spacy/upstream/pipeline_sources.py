@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from tk_spacy.parser_component import TkParser
 from tk_spacy.reranker import Reranker
 from tk_spacy.upstream.component_checks import check_source, untrained
 from tk_spacy.upstream.doc_trees import DocSentence
-from tk_spacy.upstream.spacy_parser import SpacySource, source_name
+from tk_spacy.upstream.spacy_parser import SpacySource, source_names
 from tk_spacy.views.protocol import ViewSource
 
 if TYPE_CHECKING:
@@ -61,37 +61,40 @@ def pipeline_sources(
                 inventory=inventory,
             )
             if reranker is not None:
-                source.name = _known_name(source.name, reranker)
+                source.names = _known_names(source.names, reranker)
             sources.append(source)
     return sources
 
 
-def _known_name(name: str, reranker: Reranker) -> str:
-    """A spaCy source's name in a model: older ones call the sum of two scores "spacy" as well."""
+def _known_names(names: tuple[str, ...], reranker: Reranker) -> tuple[str, ...]:
+    """A spaCy source's names in a model: older ones know of a parser with its twin the sum alone.
+
+    The oldest call it "spacy" as well.
+    """
     known = reranker.combination.betas if reranker.combination else {}
-    plain = source_name(backward=False)
-    is_older = "sources" not in reranker.about and plain in known and name not in known
-    return plain if is_older else name
+    if not known or names[-1] in known:
+        return names
+    plain = source_names(backward=False)
+    is_oldest = "sources" not in reranker.about and plain[0] in known and names[0] not in known
+    return plain if is_oldest else names[:1]
 
 
 class DocSource(Protocol):
     """Proposes and scores trees over the words of sentences of Docs."""
 
-    name: str
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its scores."""
+        ...
 
-    def trees(
-        self, sentences: Sequence[DocSentence], *, k: int
-    ) -> list[tuple[NDArray[np.int32], NDArray[np.int32], Float64, int]]:
-        """Heads and label ids int32[m, words], scores float64[m], and the row of the own tree.
-
-        Perhaps no tree at all, or equal ones.
-        """
+    def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
+        """A list for each sentence, None where the parser has no tree over its words."""
         ...
 
     def score(
         self, sentences: Sequence[DocSentence], lists: Sequence[CandidateList]
     ) -> list[Float64]:
-        """Scores float64[k] of given trees, NaN where there is none."""
+        """Scores float64[k, n_names] of given trees, NaN where there is none."""
         ...
 
 
@@ -102,16 +105,14 @@ def as_doc_source(source: ViewSource) -> DocSource:
 
 class _OfTokens:
     def __init__(self, source: SpacySource) -> None:
-        self.name = source.name
+        self.names = source.names
         self._source = source
 
-    def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[Any]:
+    def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
         found = self._source.candidates_from_docs((s.as_doc() for s in sentences), k=k)
-        result = []
-        for sentence, trees in zip(sentences, found, strict=True):
-            heads, labels, scores, base = sentence.word_trees(trees)
-            result.append((heads, labels, scores[:, 0], base))
-        return result
+        return [
+            sentence.word_trees(trees) for sentence, trees in zip(sentences, found, strict=True)
+        ]
 
     def score(
         self, sentences: Sequence[DocSentence], lists: Sequence[CandidateList]
@@ -126,12 +127,11 @@ class _OfTokens:
 
 class _OfWords:
     def __init__(self, source: ViewSource) -> None:
-        self.name = source.name
+        self.names = source.names
         self._source = source
 
-    def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[Any]:
-        found = self._source.candidates([s.as_sentence() for s in sentences], k=k)
-        return [(t.heads, t.labels, t.scores[:, 0], t.base) for t in found]
+    def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
+        return list(self._source.candidates([s.as_sentence() for s in sentences], k=k))
 
     def score(
         self, sentences: Sequence[DocSentence], lists: Sequence[CandidateList]

@@ -25,20 +25,23 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-__all__ = ["Search", "SpacySource", "listened_pipes", "source_name", "train_upstream"]
+__all__ = ["Search", "SpacySource", "listened_pipes", "source_names", "train_upstream"]
 
 
+FORWARD, BACKWARD = "spacy", "spacy-backward"
 MAX_K = 10_000
 """More candidates are not looked for: a beam of any width would be tried, whatever its memory."""
 
 
-def source_name(*, backward: bool) -> str:
-    """What scores are called: those of one parser and the sums of two are not the same."""
-    return "spacy+backward" if backward else "spacy"
+def source_names(*, backward: bool) -> tuple[str, ...]:
+    """What scores are called: of a parser with its twin first the sum, then those of each."""
+    return (f"{FORWARD}+backward", FORWARD, BACKWARD) if backward else (FORWARD,)
 
 
 class SpacySource:
     """The k likeliest trees of a spaCy parser; its own tree is always among them, as `base`.
+
+    The twin's own tree, where there is one, is among them too, in `bases`.
 
     nlp:        pipeline that holds the parser, and the tok2vec that it may listen to.
     component:  name of the parser in it.
@@ -53,12 +56,13 @@ class SpacySource:
                 trees.
     inventory:  table of labels to share with other lists.
     gold_tags:  whether the parser sees a Sentence's XPOS, UPOS, FEATS and LEMMA columns.
-    name:       of the scores, None for `source_name`.
+    names:      of the scores, None for `source_names`; a single one with a twin for sums alone.
 
     A candidate's score is the natural logarithm of a probability: that of the likeliest known
     derivation of the tree, each action normalised over the actions allowed in its state; where
     several actions lead to the same tree (the dynamic oracle's), their sum.  With two parsers it is
-    the sum of the two logarithms.  It compares trees of one sentence, not of different sentences.
+    the sum of the two logarithms, and beside it stand the two.  It compares trees of one sentence,
+    not of different ones.
 
     Raises UserError where the pipeline has no such parser.
     """
@@ -76,7 +80,7 @@ class SpacySource:
         label_cost: float = 3.0,
         inventory: LabelInventory | None = None,
         gold_tags: bool = True,
-        name: str | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
         if search not in ("discrepancy", "beam", "both"):
             raise ValueError(f"search must be discrepancy, beam or both, got {search!r}")
@@ -91,7 +95,7 @@ class SpacySource:
         twin = backward_name(component)
         if backward is None:
             backward = twin in nlp.component_names
-        self.name = source_name(backward=backward) if name is None else name
+        self.names = source_names(backward=backward) if names is None else names
         self._readings = [
             Reading(
                 nlp,
@@ -124,20 +128,22 @@ class SpacySource:
         for batch in _batches(docs, self.batch_words):
             read = [reading.read(batch, k=k) for reading in self._readings]
             for i in range(len(batch)):
-                pool = _pool(read, i)
-                rows = _choose(pool, k, self.label_cost)
+                pool, columns, own = _pool(read, i)
+                rows = _choose(pool, k, self.label_cost, own)
+                has_twin = len(self.names) > 1 and own[-1] in rows
                 yield CandidateList.from_arrays(
                     pool.heads[rows],
                     pool.labels[rows],
-                    pool.scores[rows, None],
+                    columns[rows, : len(self.names)],
                     inventory=self.inventory,
-                    sources=(self.name,),
+                    sources=self.names,
+                    bases={self.names[-1]: rows.index(own[-1])} if has_twin else None,
                 )
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[NDArray[np.float64]]:
-        """What the parser, or both, think of trees of any origin: log-probabilities float64[k].
+        """What the parser, or both, think of trees of any origin: float64[k, n_names].
 
         NaN where a tree has a relation that a parser was not trained on.
         """
@@ -158,43 +164,53 @@ class SpacySource:
                 if trees.inventory is not self.inventory:
                     rows = [trees.deprels(j) for j in range(len(trees))]
                     labels = np.stack([self.inventory.encode(row) for row in rows])
-                total = np.zeros(len(trees))
-                for own in read:
-                    total += own.scores(i, trees.heads, labels)
-                yield np.where(np.isfinite(total), total, np.nan)
+                columns = _columns([own.scores(i, trees.heads, labels) for own in read])
+                yield np.where(np.isfinite(columns), columns, np.nan)[:, : len(self.names)]
 
 
-def _pool(read: Sequence[ReadBatch], i: int) -> Pool:
-    """Trees of Doc i of a batch from all parsers, scored by all; row 0 is the first one's own."""
+def _pool(read: Sequence[ReadBatch], i: int) -> tuple[Pool, NDArray[np.float64], tuple[int, ...]]:
+    """Trees of Doc i of a batch from all parsers, their scores, and the row of each one's own tree.
+
+    The scores are columns as `source_names` has them; the pool's are the first.  Row 0 is the first
+    parser's own tree.  Equal trees may occur, of a single parser only.
+    """
     pools = [batch.pool(i) for batch in read]
     if len(pools) == 1:
-        return pools[0]
+        return pools[0], pools[0].scores[:, None], (0,)
     joined = Pool.join(pools)
     group, first = group_equal(joined.heads, joined.labels)
     heads, labels = joined.heads[first], joined.labels[first]
-    total = np.zeros(len(first))
+    scores, own = [], []
     start = 0
     for batch, pool in zip(read, pools, strict=True):
-        own = batch.scores(i, heads, labels)
-        np.maximum.at(own, group[start : start + len(pool.scores)], pool.scores)
-        total += _finite(own)
+        known = batch.scores(i, heads, labels)
+        np.maximum.at(known, group[start : start + len(pool.scores)], pool.scores)
+        scores.append(_finite(known))
+        own.append(int(group[start]))
         start += len(pool.scores)
-    return Pool(heads, labels, total)
+    columns = _columns(scores)
+    return Pool(heads, labels, columns[:, 0]), columns, tuple(own)
 
 
-def _choose(pool: Pool, k: int, label_cost: float) -> list[int]:
-    """Rows of all copies of the k distinct trees that win the places, row 0 first."""
+def _columns(scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The scores of one parser, or the sum of two and each of them: float64[m, 1 or 3]."""
+    columns = scores if len(scores) == 1 else [sum(scores), *scores]
+    return np.stack(columns, axis=1)
+
+
+def _choose(pool: Pool, k: int, label_cost: float, own: Sequence[int]) -> list[int]:
+    """Rows of all copies of the k distinct trees that win the places, the parsers' own first."""
     order = np.argsort(-pool.scores, kind="stable")
     best: dict[bytes, int] = {}
     values = pool.scores.copy()
     for row in order.tolist():
         first = best.setdefault(pool.heads[row].tobytes(), row)
         values[row] -= label_cost * np.count_nonzero(pool.labels[row] != pool.labels[first])
-    values[0] = np.inf
     both = np.concatenate([pool.heads, pool.labels], axis=1)
     chosen: list[int] = []
     seen: set[bytes] = set()
-    for row in np.argsort(-values, kind="stable").tolist():
+    others = [row for row in np.argsort(-values, kind="stable").tolist() if row not in own]
+    for row in [*dict.fromkeys(own), *others]:
         tree = both[row].tobytes()
         if tree in seen or len(seen) < k:
             seen.add(tree)

@@ -42,7 +42,7 @@ from tk_spacy.views.records import (
 )
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
-FORMAT = 5
+FORMAT = 6
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -197,7 +197,7 @@ def _make_jobs(
     for fold in range(max(numbers) + 1):
         seen = [text for text, number in pairs if number != fold]
         trained = tuple(training_fingerprint(view, seen) for view in views)
-        key = [FORMAT, k, *trained, *([view.source, *view.search_key()] for view in views)]
+        key = [FORMAT, k, *trained, *([*view.sources, *view.search_key()] for view in views)]
         fingerprint = hashlib.sha256(json.dumps(key).encode())
         for text, number in pairs:
             if number == fold:

@@ -31,11 +31,11 @@ class MergedSource:
     def __init__(self, sources: Sequence[ViewSource]) -> None:
         if not sources:
             raise ValueError("no source to merge")
-        names = [source.name for source in sources]
+        names = [name for source in sources for name in source.names]
         if len(set(names)) < len(names):
             raise ValueError(f"sources must have different names, got {names}")
         self.sources = tuple(sources)
-        self.name = names[0]
+        self.names = tuple(names)
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list for each sentence; its trees, if any, are not looked at."""
@@ -51,9 +51,9 @@ class MergedSource:
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[np.ndarray]:
-        """The scores of all views: float64[k, n_views] for each sentence."""
+        """The scores of all views: float64[k, n_names] for each sentence."""
         columns = [source.score(sentences, lists) for source in self.sources]
-        return [np.stack(rows, axis=1) for rows in zip(*columns, strict=True)]
+        return [np.concatenate(rows, axis=1) for rows in zip(*columns, strict=True)]
 
     def _completed(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
@@ -75,29 +75,32 @@ def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
     heads = np.concatenate([trees.heads for trees in lists])
     labels = np.concatenate([trees.labels for trees in lists])
     starts = np.cumsum([0, *map(len, lists)]).tolist()
-    sources = [trees.sources[0] for trees in lists]
-    scores = np.full((len(heads), len(lists)), np.nan)
-    for column, trees in enumerate(lists):
-        scores[starts[column] : starts[column + 1], column] = trees.scores[:, 0]
-    # A view's own tree comes first, whatever its score.
+    sources = [name for trees in lists for name in trees.sources]
+    columns = np.cumsum([0, *(len(trees.sources) for trees in lists)]).tolist()
+    scores = np.full((len(heads), len(sources)), np.nan)
+    own: dict[str, int] = {}
+    for i, trees in enumerate(lists):
+        scores[starts[i] : starts[i + 1], columns[i] : columns[i + 1]] = trees.scores
+        for name, row in {trees.sources[0]: trees.base, **trees.bases}.items():
+            own[name] = starts[i] + row
+    # A view's own trees come first, whatever their scores.
+    first = set(own.values())
     ranked = sorted(
-        (0 if row == trees.base else row + 1, column, starts[column] + row)
-        for column, trees in enumerate(lists)
+        (0 if starts[i] + row in first else row + 1, i, starts[i] + row)
+        for i, trees in enumerate(lists)
         for row in range(len(trees))
     )
     group, _ = group_equal(heads, labels)
     kept = list(dict.fromkeys(int(group[row]) for *_, row in ranked))[:k]
     rows = np.flatnonzero(np.isin(group, kept))
     place = {int(group[row]): i for i, row in reversed(list(enumerate(rows.tolist())))}
-    own = [place.get(int(group[starts[i] + trees.base])) for i, trees in enumerate(lists)]
+    found = {name: place.get(int(group[row])) for name, row in own.items()}
     return CandidateList.from_arrays(
         heads[rows],
         labels[rows],
         scores[rows],
         inventory=lists[0].inventory,
         sources=sources,
-        base=own[0] or 0,
-        bases={
-            name: row for name, row in zip(sources[1:], own[1:], strict=True) if row is not None
-        },
+        base=found.pop(sources[0]) or 0,
+        bases={name: row for name, row in found.items() if row is not None},
     )

@@ -25,18 +25,22 @@ Report = Callable[[int, int], None]
 
 
 class ViewSource(Protocol):
-    """A trained view at work: a `CandidateSource` that scores any trees, too."""
+    """A trained view at work: a `CandidateSource` that scores any trees, too.
 
-    name: str
+    names: of its scores, one at least; the first one's give the order of its lists.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]: ...  # noqa: D102  (said above)
 
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
-        """One list of at most k trees for each sentence, in order; its `sources` are (name,)."""
+        """One list of at most k trees for each sentence, in order; its `sources` are the names."""
         ...
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[NDArray[np.float64]]:
-        """This view's scores of given trees, float64[k] for each sentence.
+        """This view's scores of given trees, float64[k, n_names] for each sentence.
 
         Comparable with those of `candidates`; NaN where the view cannot score a tree.
         """
@@ -46,7 +50,7 @@ class ViewSource(Protocol):
 class View(Protocol):
     """One kind of parser with its settings.
 
-    name: as `--views` names it.  source: what its scores are called in lists.
+    name: as `--views` names it.  sources: what its scores are called in lists.
     given: whether the parser is there already, so that `train` has nothing to do.
     """
 
@@ -54,7 +58,7 @@ class View(Protocol):
     def name(self) -> str: ...  # noqa: D102  (said above)
 
     @property
-    def source(self) -> str: ...  # noqa: D102
+    def sources(self) -> tuple[str, ...]: ...  # noqa: D102
 
     @property
     def given(self) -> bool: ...  # noqa: D102

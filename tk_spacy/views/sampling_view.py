@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SEARCH_ONLY, SamplingSettings
-from tk_spacy.sampling.source import SamplingSource
+from tk_spacy.sampling.source import NAME, SamplingSource
 from tk_spacy.sampling.training import EpochProgress, train_sampling_parser
 from tk_spacy.treebank import Sentence
 from tk_spacy.views.protocol import SAMPLING, Report
@@ -24,7 +24,7 @@ class SamplingView:
     """A sampling parser with its settings."""
 
     name: ClassVar[str] = SAMPLING
-    source: ClassVar[str] = SamplingSource.name
+    sources: ClassVar[tuple[str, ...]] = (NAME,)
     given: ClassVar[bool] = False
 
     settings: SamplingSettings

@@ -23,7 +23,7 @@ from tk_spacy.upstream.loading import (
     has_twin,
     load_pipeline,
 )
-from tk_spacy.upstream.spacy_parser import Search, SpacySource, source_name
+from tk_spacy.upstream.spacy_parser import Search, SpacySource, source_names
 from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
 from tk_spacy.views.protocol import SPACY, Report
 
@@ -78,9 +78,9 @@ class SpacyView:
         return cls(config=config.to_str(), component=component, label=label, **settings)
 
     @property
-    def source(self) -> str:
+    def sources(self) -> tuple[str, ...]:
         """What its scores are called."""
-        return source_name(backward=self.backward)
+        return source_names(backward=self.backward)
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description."""
@@ -166,9 +166,9 @@ class GivenSpacyView:
         )
 
     @property
-    def source(self) -> str:
+    def sources(self) -> tuple[str, ...]:
         """What its scores are called."""
-        return source_name(backward=self.backward)
+        return source_names(backward=self.backward)
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description."""
