@@ -16,10 +16,11 @@ from tk_spacy.kbest_io import read_kbest, write_kbest
 from tk_spacy.synthetic import generate
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.views.jackknife import FoldProgress, fold_seconds, jackknife
-from tk_spacy.views.making import check_names, make_views
+from tk_spacy.views.making import make_views
 from tk_spacy.views.merging import MergedSource, merge
 from tk_spacy.views.records import RECORD, is_trained, training_fingerprint
 from tk_spacy.views.sampling_view import SamplingView
+from tk_spacy.views.specs import parse_specs
 from tk_spacy.views.whole import WholeTraining
 
 SENTENCES = [sentence for sentence in generate(120, seed=4) if len(sentence) < 9][:16]
@@ -267,7 +268,7 @@ def test_whole_training_a_users_mistake_is_one_clear_error(tmp_path: Path) -> No
 )
 def test_views_wrong_names(names: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        check_names(names)
+        parse_specs(names)
 
 
 def test_views_by_name() -> None:

@@ -8,7 +8,7 @@ logarithmic grid, by coordinate ascent (the paper's grid, 0 to 3 by 0.05, is an 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +124,8 @@ def tune(
 ) -> Combination:
     """The betas with the most words right (head and label; ties: heads), by coordinate ascent.
 
+    With several sources the ascent begins at the reranker alone, and again where each source counts
+    as much as it: from one of these alone it may stop far below what the other finds.
     Among equally good neighbouring values of one beta the middle one is taken: a narrow peak of a
     small tuning part is noise.
     """
@@ -132,22 +134,42 @@ def tune(
     grid = PAPER_GRID if paper_grid else LOG_GRID
     scales = [mean_deviation([item.sources[:, j] for item in lists]) for j in range(len(sources))]
     reranker_scale = mean_deviation([item.reranker for item in lists])
-    betas = np.ones(len(sources))
-    for _ in range(sweeps if len(sources) > 1 else 1):
-        before = betas.copy()
-        for j in range(len(sources)):
-            scored = []
-            for beta in grid:
-                betas[j] = beta
-                scored.append(_correct(lists, betas / scales, reranker_scale))
-            betas[j] = grid[_middle_of_best(scored)]
-        if (betas == before).all():
-            break
+
+    def correct(betas: Float64) -> tuple[float, float]:
+        return _correct(lists, betas / scales, reranker_scale)
+
+    if len(sources) == 1:
+        betas = _ascended(np.zeros(1), correct, grid, sweeps=1)
+    else:
+        starts = np.zeros(len(sources)), np.ones(len(sources))
+        ends = [_ascended(start, correct, grid, sweeps=sweeps) for start in starts]
+        betas = max(ends, key=correct)  # of equals the first
     return Combination(
         betas=dict(zip(sources, betas.tolist(), strict=True)),
         scales=dict(zip(sources, scales, strict=True)),
         reranker_scale=reranker_scale,
     )
+
+
+def _ascended(
+    betas: Float64,
+    correct: Callable[[Float64], tuple[float, float]],
+    grid: Sequence[float],
+    *,
+    sweeps: int,
+) -> Float64:
+    """The betas after coordinate ascent from given ones, which change."""
+    for _ in range(sweeps):
+        before = betas.copy()
+        for j in range(len(betas)):
+            scored = []
+            for beta in grid:
+                betas[j] = beta
+                scored.append(correct(betas))
+            betas[j] = grid[_middle_of_best(scored)]
+        if (betas == before).all():
+            break
+    return betas
 
 
 def _correct(

@@ -24,8 +24,9 @@ from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
 from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.treebank import Sentence, load_treebank
-from tk_spacy.views.making import check_names, make_views
+from tk_spacy.views.making import make_views
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
+from tk_spacy.views.specs import kinds, parse_specs
 
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
@@ -41,7 +42,8 @@ class TrainOptions:
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
-    views: the parsers that propose and score trees, the main one first: "sampling", "spacy".
+    views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
+        "sampling:order=2" (see `views.specs`).
     sampling: settings of the sampling parser that are not at their defaults.
     upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
@@ -89,7 +91,7 @@ class TrainOptions:
     asked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        check_names(self.views)
+        parse_specs(self.views)
         if self.k < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.k > MAX_K:
@@ -126,7 +128,7 @@ class TrainOptions:
         of_sampling = dict.fromkeys(self.sampling, True)
         for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling)):
             asked = [name for name, given in settings.items() if given]
-            if asked and view not in self.views:
+            if asked and view not in kinds(self.views):
                 raise UserError(
                     f"{asked[0]} concerns the {view} view only, but the views are "
                     f"{','.join(self.views)}; add {view} to the views, or leave it out"
@@ -155,7 +157,7 @@ class TrainOptions:
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained"
-            if SAMPLING in self.views:
+            if SAMPLING in kinds(self.views):
                 raise UserError(f"the {SAMPLING} view cannot be used: {reason}; leave it out")
         elif self.candidates is not None:
             useless = ["folds", "processes"]

@@ -21,8 +21,8 @@ from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.synthetic import write_treebank
-from tk_spacy.views.making import check_names
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
+from tk_spacy.views.specs import kinds, parse_specs
 
 SYNTHETIC = (
     "THE DATA ARE SYNTHETIC: sentences of an invented language, made up by a program. The scores "
@@ -48,7 +48,7 @@ def demo(
     same scores.  Raises UserError where there is a model already.
     """
     model = directory / "model"
-    check_names(views)
+    parse_specs(views)
     if model.exists():
         raise UserError(f"{model}: exists already; choose another directory")
     files = write_treebank(
@@ -59,7 +59,7 @@ def demo(
         seed=seed,
     )
     with resources.as_file(resources.files("tk_spacy.configs") / "small.cfg") as config:
-        of_spacy = {"config": config, "backward": False} if SPACY in views else {}
+        of_spacy = {"config": config, "backward": False} if SPACY in kinds(views) else {}
         options = TrainOptions(
             train=files["train"],
             dev=files["dev"],

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 
+def component_name(source: str) -> str:
+    """Name of a sampling parser's component: tk_parser, or tk_parser_order2 and the like."""
+    return "_".join(["tk_parser", *source.split("-")[1:]])
+
+
 def make_pipeline(
     sources: Sequence[ViewSource], reranker: Reranker, *, k: int, search: str
 ) -> Language:
@@ -33,7 +38,8 @@ def make_pipeline(
         else:
             from tk_spacy.parser_component import add_parser  # noqa: PLC0415
 
-            names.append(add_parser(nlp, source.parser).name)  # type: ignore[attr-defined]
+            name = component_name(source.names[0])
+            names.append(add_parser(nlp, source.parser, name=name).name)  # type: ignore[attr-defined]
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)

@@ -40,7 +40,8 @@ def pipeline_sources(
     Raises UserError where a component is no parser, or not trained.
     """
     sources: list[ViewSource] = []
-    for name in components:
+    views = list(reranker.about.get("views") or {}) if reranker is not None else []
+    for number, name in enumerate(components):
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
         if isinstance(component, TkParser):
@@ -48,8 +49,10 @@ def pipeline_sources(
 
             if component.parser is None:
                 raise UserError(untrained(name, "parser"))
+            # A model of several sampling parsers calls each by the name of its view.
+            known = {"name": views[number]} if len(views) == len(components) else {}
             sources.append(
-                SamplingSource(component.parser, inventory=inventory, n_threads=n_threads)
+                SamplingSource(component.parser, inventory=inventory, n_threads=n_threads, **known)
             )
         else:
             backward = None if reranker is None else reranker.about.get("backward")

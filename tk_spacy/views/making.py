@@ -6,21 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tk_spacy.errors import UserError
-from tk_spacy.views.protocol import SAMPLING, SPACY, VIEW_NAMES, View
-
-
-def check_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of views; raises UserError where there is none, an unknown one, or one twice."""
-    for name in names:
-        if name not in VIEW_NAMES:
-            raise UserError(f"unknown view {name!r}; choose from {', '.join(VIEW_NAMES)}")
-    if not names or len(set(names)) < len(names):
-        raise UserError(
-            f"views are {','.join(names) or 'none'}; name one or more different ones of "
-            f"{', '.join(VIEW_NAMES)}"
-        )
-    return tuple(names)
+from tk_spacy.views.protocol import SAMPLING, SPACY, View
+from tk_spacy.views.specs import parse_specs
 
 
 def make_views(
@@ -34,20 +21,21 @@ def make_views(
     backward: bool = True,
     search: str = "discrepancy",
 ) -> tuple[View, ...]:
-    """The views of those names, in order; the first is the main one.
+    """The views of those names (see `specs`), in order; the first is the main one.
 
-    sampling: settings of the sampling parser that are not at their defaults.  The rest is of the
+    sampling: settings of all sampling parsers that are not at their defaults.  The rest is of the
     spaCy view: upstream is a pipeline to take instead of training one.
     Raises UserError where a setting makes no sense.
     """
     views: list[View] = []
-    for name in check_names(names):
-        if name == SAMPLING:
+    for spec in parse_specs(names):
+        if spec.kind == SAMPLING:
             from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
-            views.append(SamplingView.from_settings({"seed": seed, **(sampling or {})}))
+            settings = {"seed": seed, **(sampling or {}), **spec.changes}
+            views.append(SamplingView.from_settings(settings, name=spec.name))
             continue
-        assert name == SPACY
+        assert spec.kind == SPACY
         from tk_spacy.views.spacy_view import (  # noqa: PLC0415  (imports spaCy)
             GivenSpacyView,
             SpacyView,

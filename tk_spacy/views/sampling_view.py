@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SEARCH_ONLY, SamplingSettings
-from tk_spacy.sampling.source import NAME, SamplingSource
+from tk_spacy.sampling.source import SamplingSource
 from tk_spacy.sampling.training import EpochProgress, train_sampling_parser
 from tk_spacy.treebank import Sentence
 from tk_spacy.views.protocol import SAMPLING, Report
@@ -21,18 +21,26 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingView:
-    """A sampling parser with its settings."""
+    """A sampling parser with its settings.
 
-    name: ClassVar[str] = SAMPLING
-    sources: ClassVar[tuple[str, ...]] = (NAME,)
+    name: of the view and its scores; that of the kind, unless there are several of it.
+    """
+
     given: ClassVar[bool] = False
 
     settings: SamplingSettings
+    name: str = SAMPLING
 
     @classmethod
-    def from_settings(cls, changes: Mapping[str, Any]) -> SamplingView:
+    def from_settings(cls, changes: Mapping[str, Any], *, name: str = SAMPLING) -> SamplingView:
         """A view with some settings changed from their defaults.  Raises UserError for bad ones."""
-        return cls(settings=SamplingSettings.from_dict({**SamplingSettings().to_dict(), **changes}))
+        settings = SamplingSettings.from_dict({**SamplingSettings().to_dict(), **changes})
+        return cls(settings=settings, name=name)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What its scores are called."""
+        return (self.name,)
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description."""
@@ -74,7 +82,7 @@ class SamplingView:
     ) -> SamplingSource:
         """The parser that `train` wrote, searching as the settings say now."""
         parser = replace(SamplingParser.from_disk(directory), settings=self.settings)
-        return SamplingSource(parser, inventory=inventory, n_threads=n_threads)
+        return SamplingSource(parser, inventory=inventory, n_threads=n_threads, name=self.name)
 
 
 class Counter:
