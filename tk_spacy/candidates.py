@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -41,9 +42,10 @@ class LabelInventory:
     times with one inventory can be compared by their arrays.
     """
 
-    __slots__ = ("_ids", "_names")
+    __slots__ = ("_ids", "_lock", "_names")
 
     def __init__(self, names: Iterable[str] = ()) -> None:
+        self._lock = Lock()
         self._names: list[str] = []
         self._ids: dict[str, int] = {}
         for name in names:
@@ -64,9 +66,16 @@ class LabelInventory:
         """Id of a label, which is appended where it is new."""
         label_id = self._ids.get(label)
         if label_id is None:
-            label_id = self._ids[label] = len(self._names)
-            self._names.append(label)
+            with self._lock:
+                label_id = self._ids.get(label)
+                if label_id is None:
+                    self._names.append(label)
+                    # Last, so that whoever finds the id also finds the name.
+                    label_id = self._ids[label] = len(self._names) - 1
         return label_id
+
+    def __reduce__(self) -> tuple[type[LabelInventory], tuple[list[str]]]:
+        return LabelInventory, (self._names,)
 
     def get(self, label: str) -> int:
         """Id of a label, -1 where it is unknown."""

@@ -55,7 +55,8 @@ class Model:
         if not isinstance(component, TkReranker):
             raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
         component.n_threads = n_threads
-        return MergedSource(component.find_sources(self.reranker, inventory)), component.k
+        sources = component.find_sources(self.reranker, inventory)
+        return MergedSource(sources, n_threads=n_threads), component.k
 
 
 def open_model(path: Path) -> Model:

@@ -54,7 +54,7 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
     )
     if not plan.needs_lists:
         return Proposals(lists, sources)
-    source = MergedSource(sources)
+    source = MergedSource(sources, n_threads=options.threads)
     for name, part in plan.parts.items():
         if name in lists:
             continue

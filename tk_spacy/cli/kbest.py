@@ -94,7 +94,8 @@ def kbest_source(
         pipeline_sources(
             nlp, components, reranker=reranker, search=search, inventory=inventory,
             n_threads=n_threads,
-        )
+        ),
+        n_threads=n_threads,
     )  # fmt: skip
 
 

@@ -42,6 +42,10 @@ PARTS_OF_ORDER: Mapping[int, tuple[str, ...]] = {
 }
 """The part types with features, in the order of part_types.PART_TYPES."""
 
+SHORT_LIST = 8
+"""A list of so many trees is not searched for longer than the best tree alone: what it gains is the
+least where speed is asked for."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SamplingParser(StoredModel):
@@ -132,7 +136,7 @@ class SamplingParser(StoredModel):
         """Heads int32[k, n], labels int32[k, n] and scores float64[k] of each sentence."""
         s = self.settings
         restarts, patience = s.restarts, s.patience
-        if k > 1:
+        if k > SHORT_LIST:
             restarts, patience = max(restarts, s.list_restarts), max(patience, s.list_patience)
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch, seed=s.seed)

@@ -24,8 +24,8 @@ class SamplingSettings:
     exact_starts: how many of the starts are the best first-order trees, found exactly.
     training_restarts, restarts: starts of the search, in training and afterwards, at most.
     patience: starts in a row without a better tree that end a search.
-    list_restarts, list_patience: the same where a k-best list is asked for, which gains by a longer
-        search; no less than for the best tree alone.
+    list_restarts, list_patience: the same where a list of more than 8 trees is asked for, which
+        gains by a longer search; no less than for the best tree alone.
     temperature: of the distribution that starts are drawn from.
     single_root: whether a tree has exactly one word under the root, as UD wants.
     pruner_epochs, pruner_bits, pruner_rate: of the first-order pruner's learning.

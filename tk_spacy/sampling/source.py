@@ -34,6 +34,8 @@ class SamplingSource:
         self.inventory = LabelInventory() if inventory is None else inventory
         self.n_threads = n_threads
         self.names = (name,)
+        # Now, so that the order of ids does not depend on which of several sources is asked first.
+        self.inventory.encode(parser.schema.labels)
 
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""

@@ -19,6 +19,7 @@ from tk_spacy.views.protocol import ViewSource
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
 
 Float64 = NDArray[np.float64]
 
@@ -110,9 +111,12 @@ class _OfTokens:
     def __init__(self, source: SpacySource) -> None:
         self.names = source.names
         self._source = source
+        self._docs: dict[int, tuple[DocSentence, Doc]] = {}
 
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
-        found = self._source.candidates_from_docs((s.as_doc() for s in sentences), k=k)
+        self._docs = {id(s): (s, s.as_doc()) for s in sentences}
+        docs = (self._doc(s) for s in sentences)
+        found = self._source.candidates_from_docs(docs, k=k)
         return [
             sentence.word_trees(trees) for sentence, trees in zip(sentences, found, strict=True)
         ]
@@ -123,9 +127,12 @@ class _OfTokens:
         over_tokens = [
             sentence.token_trees(trees) for sentence, trees in zip(sentences, lists, strict=True)
         ]
-        return list(
-            self._source.scores_of_docs((sentence.as_doc() for sentence in sentences), over_tokens)
-        )
+        return list(self._source.scores_of_docs((self._doc(s) for s in sentences), over_tokens))
+
+    def _doc(self, sentence: DocSentence) -> Doc:
+        # The one that trees were sought for, so that the parser knows it again.
+        kept = self._docs.get(id(sentence))
+        return sentence.as_doc() if kept is None else kept[1]
 
 
 class _OfWords:

@@ -19,6 +19,7 @@ from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.corpus import doc_from_sentence
 from tk_spacy.upstream.discrepancy import Pool
 from tk_spacy.upstream.reading import ReadBatch, Reading, Search, listened_pipes
+from tk_spacy.upstream.recent import Recent
 from tk_spacy.upstream.train_parser import backward_name, train_upstream
 
 if TYPE_CHECKING:
@@ -108,12 +109,11 @@ class SpacySource:
             )
             for name in ([component, twin] if backward else [component])
         ]
+        self._recent = Recent()
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence; its trees, if any, are not looked at."""
-        vocab = self.nlp.vocab
-        docs = (doc_from_sentence(vocab, s, gold_tags=self.gold_tags) for s in sentences)
-        return self.candidates_from_docs(docs, k=k)
+        return self.candidates_from_docs(map(self._doc, sentences), k=k)
 
     def candidates_from_docs(self, docs: Iterable[Doc], *, k: int) -> Iterator[CandidateList]:
         """The same for Docs of one sentence each, as `span.as_doc()` makes them.
@@ -127,6 +127,7 @@ class SpacySource:
         k = min(k, MAX_K)
         for batch in _batches(docs, self.batch_words):
             read = [reading.read(batch, k=k) for reading in self._readings]
+            self._recent.add_batch(batch, read)
             for i in range(len(batch)):
                 pool, columns, own = _pool(read, i)
                 rows = _choose(pool, k, self.label_cost, own)
@@ -147,9 +148,15 @@ class SpacySource:
 
         NaN where a tree has a relation that a parser was not trained on.
         """
-        vocab = self.nlp.vocab
-        docs = (doc_from_sentence(vocab, s, gold_tags=self.gold_tags) for s in sentences)
-        return list(self.scores_of_docs(docs, lists))
+        return list(self.scores_of_docs(map(self._doc, sentences), lists))
+
+    def _doc(self, sentence: Sentence) -> Doc:
+        """A Doc of a sentence: the one that there is, if it was seen just now."""
+        doc = self._recent.doc_of(sentence)
+        if doc is None:
+            doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
+            self._recent.add_doc(sentence, doc)
+        return doc
 
     def scores_of_docs(
         self, docs: Iterable[Doc], lists: Iterable[CandidateList]
@@ -157,8 +164,13 @@ class SpacySource:
         """The same for Docs as `candidates_from_docs` takes them."""
         following = iter(lists)
         for batch in _batches(docs, self.batch_words):
-            read = [reading.read(batch, k=1) for reading in self._readings]
-            for i in range(len(batch)):
+            found = [self._recent.batch_of(doc) for doc in batch]
+            if None in found:
+                read = [reading.read(batch, k=1) for reading in self._readings]
+                found = [(read, i) for i in range(len(batch))]
+            for place in found:
+                assert place is not None
+                read, i = place
                 trees = next(following)
                 labels = trees.labels
                 if trees.inventory is not self.inventory:

@@ -275,7 +275,8 @@ def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
         [
             view.open(job.directory(view), inventory=inventory, n_threads=job.n_threads)
             for view in job.views
-        ]
+        ],
+        n_threads=job.n_threads,
     )
     held_out = load_treebank(job.file(".held-out.conllu"))
 

@@ -7,14 +7,20 @@ views that differ agree, a tree is much more often right than any of them knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from tk_spacy.candidates import CandidateList, in_batches
+from tk_spacy.threads import effective_n_threads
 from tk_spacy.tree_rows import group_equal
 from tk_spacy.treebank import Sentence
 from tk_spacy.views.protocol import ViewSource
+
+T = TypeVar("T")
 
 
 class MergedSource:
@@ -22,13 +28,15 @@ class MergedSource:
 
     sources: opened views that share one LabelInventory.  The first one's score gives the order, and
         its own tree is the `base`; the own trees of the others are the `bases`.
+    n_threads: None for all cores; with more than one the sources work side by side, which changes
+        nothing in the lists.
 
     The union is cut by rank: first the own tree of each view, then the second-best of each, and so
     on in turn, so that every view's best trees survive whatever the scales of the scores.  (With
     two views that share half of their trees, a list of 25 holds the best 17 of each.)
     """
 
-    def __init__(self, sources: Sequence[ViewSource]) -> None:
+    def __init__(self, sources: Sequence[ViewSource], *, n_threads: int | None = None) -> None:
         if not sources:
             raise ValueError("no source to merge")
         names = [name for source in sources for name in source.names]
@@ -36,6 +44,7 @@ class MergedSource:
             raise ValueError(f"sources must have different names, got {names}")
         self.sources = tuple(sources)
         self.names = tuple(names)
+        self._n_threads = n_threads
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list for each sentence; its trees, if any, are not looked at."""
@@ -44,7 +53,7 @@ class MergedSource:
             if len(self.sources) == 1:
                 yield from self.sources[0].candidates(batch, k=k)
                 continue
-            proposed = [list(source.candidates(batch, k=k)) for source in self.sources]
+            proposed = self._asked([partial(_proposed, s, batch, k) for s in self.sources])
             merged = [merge(lists, k=k) for lists in zip(*proposed, strict=True)]
             yield from self._completed(batch, merged)
 
@@ -52,8 +61,15 @@ class MergedSource:
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[np.ndarray]:
         """The scores of all views: float64[k, n_names] for each sentence."""
-        columns = [source.score(sentences, lists) for source in self.sources]
+        columns = self._asked([partial(s.score, sentences, lists) for s in self.sources])
         return [np.concatenate(rows, axis=1) for rows in zip(*columns, strict=True)]
+
+    def _asked(self, questions: Sequence[Callable[[], T]]) -> list[T]:
+        """The answers of all sources, at the same time where threads allow it."""
+        if effective_n_threads(self._n_threads) == 1 or len(questions) == 1:
+            return [ask() for ask in questions]
+        with ThreadPoolExecutor(len(questions)) as pool:
+            return [future.result() for future in [pool.submit(ask) for ask in questions]]
 
     def _completed(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
@@ -61,6 +77,10 @@ class MergedSource:
         scores = self.score(sentences, lists)
         for trees, own in zip(lists, scores, strict=True):
             yield trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
+
+
+def _proposed(source: ViewSource, sentences: Sequence[Sentence], k: int) -> list[CandidateList]:
+    return list(source.candidates(sentences, k=k))
 
 
 def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
