@@ -28,7 +28,7 @@ from tk_spacy.evaluation import evaluate
 from tk_spacy.kbest_io import read_kbest
 from tk_spacy.models import open_model, read_parser
 from tk_spacy.pipeline import train_pipeline
-from tk_spacy.report import SYSTEMS, TrainReport
+from tk_spacy.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
 from tk_spacy.views.sampling_view import Counter
@@ -63,7 +63,8 @@ def assert_consistent(path: Path, report: TrainReport, tmp_path: Path) -> None:
 def test_sampling_model_needs_no_spacy_parser(tmp_path: Path) -> None:
     path, report = sampling_training()
     assert spacy.load(path).component_names == ["tk_parser", "tk_reranker"]
-    assert tuple(report.parts["test"].scores) == SYSTEMS
+    alone = tuple(name for name in SYSTEMS if name not in (VOTE, COMBINER_ROW))
+    assert tuple(report.parts["test"].scores) == alone
     assert list(report.betas) == ["sampling"]
     assert set(report.run_time.views) == {"sampling"}
     assert all(seconds > 0 for seconds in report.run_time.views["sampling"].values())
@@ -118,8 +119,13 @@ def test_both_views_in_one_model(tmp_path: Path) -> None:
     assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
     assert nlp.component_names == ["parser", "tk_parser", "tk_reranker"]
     for part in report.parts.values():
-        assert list(part.scores)[:3] == ["base parser", "spacy parser", "first of the list"]
-    assert list(report.betas) == ["sampling", "spacy"]
+        assert tuple(part.scores) == ("base parser", "spacy parser", *SYSTEMS[1:])
+        assert [test.metric for test in part.vote_tests] == ["uas", "las"]
+    assert list(report.betas) == ["sampling", "spacy", "combiner"]
+    costs = {row[0]: row[1:] for row in costs_table(report).rows}
+    assert costs.keys() == {"sampling parser", "spacy parser", "final system"}
+    assert costs["spacy parser"][0] == report.parts["test"].scores["spacy parser"].las
+    assert costs["final system"][-1] < min(costs[f"{n} parser"][-1] for n in ("sampling", "spacy"))
     assert set(report.run_time.views) == {"sampling", "spacy"}
     assert_consistent(path, report, tmp_path)
     # The sampling parser is the one that it is without a view beside it.

@@ -80,8 +80,7 @@ class FileReranker(FileWorker):
             result.parser, result.final = tally.counts
 
     def _kbest_pairs(self, path: Path) -> Iterator[Pair]:
-        combination = self.model.reranker.combination
-        weighed = [name for name, beta in combination.betas.items() if beta] if combination else []
+        weighed = self.model.reranker.needed_sources
         # Expanded files do not name their parser: it is taken for the model's.
         source = weighed[0] if weighed else "kbest"
         pairs = read_kbest(path, inventory=self._inventory, source=source, k=self.k)

@@ -235,6 +235,7 @@ def _run_time(
         support_parts=stats.support_parts,
         training_seconds=stats.seconds,
         views=proposals.seconds,
+        view_speeds=proposals.speeds,
         tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
         threads=effective_n_threads(plan.options.threads),
         stages=dict(meter.seconds),

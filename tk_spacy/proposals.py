@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from tk_spacy.views.protocol import ViewSource
 from tk_spacy.views.records import training_seconds
 from tk_spacy.views.whole import WholeTraining
 
+ALL_VIEWS = "all"
 SUSPICIOUS_LEAD = 4.0
 """Points of UAS by which a base parser may be better on train than on dev."""
 
@@ -29,11 +31,13 @@ class Proposals:
     lists: of each part.  sources: the views, trained and opened; none where none is needed.
     seconds: wall time of each view's trainings, "whole" and (all together) "folds", also where they
         were taken over from an earlier run.
+    speeds: words that each view proposed and scored trees of a second, and all of them together.
     """
 
     lists: dict[str, list[CandidateList]]
     sources: tuple[ViewSource, ...] = ()
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    speeds: dict[str, float] = field(default_factory=dict)
 
 
 def candidate_lists(run: Stages, plan: Plan) -> Proposals:
@@ -55,21 +59,26 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
     if not plan.needs_lists:
         return Proposals(lists, sources)
     source = MergedSource(sources, n_threads=options.threads)
+    words, started = 0, time.perf_counter()
     for name, part in plan.parts.items():
         if name in lists:
             continue
+        words += part.words
         lists[name] = []
         with run.stage(f"candidates of {name}") as report:
             for trees in source.candidates(part.sentences, k=options.k):
                 lists[name].append(trees)
                 report(len(lists[name]), len(part.sentences))
+    seconds = [*source.seconds, time.perf_counter() - started]
+    names = [*(view.name for view in plan.views), ALL_VIEWS]
+    speeds = {name: words / max(taken, 1e-9) for name, taken in zip(names, seconds, strict=True)}
     if options.workdir is not None and plan.trains_views:
         for name, part in plan.parts.items():
             write_kbest(
                 options.workdir / f"{name}.kbest.conllu",
                 zip(part.sentences, lists[name], strict=True),
             )
-    return Proposals(lists, sources, _seconds(plan, work))
+    return Proposals(lists, sources, _seconds(plan, work), speeds if words else {})
 
 
 def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iterator[str]:

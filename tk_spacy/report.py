@@ -207,7 +207,8 @@ class RunTime:
     sentences, mean_length: of the training treebank.  support_parts: of the kernel reranker.
     training_seconds: of its last training.  threads: of training and reranking.  stages: wall
     seconds of the command's stages.  peak_bytes: memory, children included.  views: wall seconds of
-    each parser's trainings, "whole" and (all together) "folds".
+    each parser's trainings, "whole" and (all together) "folds".  view_speeds: words a second that
+    each proposed and scored trees of, "all" together; empty where the lists were ready.
     """
 
     sentences: int
@@ -220,6 +221,7 @@ class RunTime:
     total_seconds: float
     peak_bytes: int
     views: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    view_speeds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +246,7 @@ class TrainReport:
                 for name, part in self.parts.items()
             ),
             table_3(self.run_time),
+            *([costs_table(self)] if self.run_time.view_speeds else []),
             stages_table(self.run_time),
         ]
 
@@ -310,17 +313,54 @@ def table_3(run: RunTime) -> Table:
         ("training time of the reranker", show_seconds(run.training_seconds)),
         ("reranking, tokens/s", round(run.tokens_per_second)),
         ("threads", run.threads),
-        *(
-            (f"training time of the {view} parser, {what}", show_seconds(seconds))
-            for view, times in run.views.items()
-            for what, seconds in times.items()
-        ),
     )
     return Table(
         title="Runtime of the kernel reranker",
         columns=(Column("", "quantity", align="left"), Column("", "value")),
         rows=rows,
     )
+
+
+def costs_table(report: TrainReport) -> Table:
+    """What each parser and the whole cost, beside what they are worth."""
+    run = report.run_time
+    part = list(report.parts)[-1]
+    scores = report.parts[part].scores
+    rows: list[tuple[Cell, ...]] = []
+    for number, view in enumerate(name for name in run.view_speeds if name != "all"):
+        system = BASE_PARSER if not number else further_parser(view)
+        times = run.views.get(view, {})
+        rows.append(
+            (
+                f"{view} parser",
+                scores[system].las if system in scores else None,
+                show_seconds(times["whole"]) if "whole" in times else None,
+                show_seconds(times["folds"]) if "folds" in times else None,
+                round(run.view_speeds[view]),
+            )
+        )
+    rows.append((FINAL, scores[FINAL].las, None, None, round(_whole_speed(run))))
+    return Table(
+        title="What the parsers cost",
+        columns=(
+            Column("", "system", align="left"),
+            Column(f"LAS {part}", "las"),
+            Column("training", "training"),
+            Column("of the folds", "folds"),
+            Column("tokens/s", "tokens_per_second"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "training: of the whole treebank's parser, and of all folds' together, each one of "
+            "them on one thread; tokens/s: proposing and scoring trees, beside each other.",
+        ),
+    )
+
+
+def _whole_speed(run: RunTime) -> float:
+    """Words a second with proposing and choosing, one after the other."""
+    speeds = [run.view_speeds["all"], run.tokens_per_second]
+    return 1.0 / sum(1.0 / max(speed, 1e-9) for speed in speeds)
 
 
 def stages_table(run: RunTime) -> Table:

@@ -92,6 +92,18 @@ class Reranker(StoredModel):
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
 
+    @property
+    def needed_sources(self) -> list[str]:
+        """The sources whose scores a list must have; the combiner's is made here."""
+        names: dict[str, None] = {}
+        if self.combination is not None:
+            names |= {name: None for name, beta in self.combination.betas.items() if beta}
+        if self.list_features is not None:
+            names |= dict.fromkeys(self.list_features.scales)
+        if self.combiner is not None:
+            names |= dict.fromkeys(self.combiner.features.scales)
+        return [name for name in names if name != COMBINER]
+
     def completed(self, sentence: Sentence, candidates: CandidateList) -> CandidateList:
         """The list as all methods below want it: with the combiner's trees and scores, if any."""
         if self.combiner is None or COMBINER in candidates.sources:

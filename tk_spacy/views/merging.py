@@ -7,6 +7,7 @@ views that differ agree, a tree is much more often right than any of them knows.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -30,6 +31,7 @@ class MergedSource:
         its own tree is the `base`; the own trees of the others are the `bases`.
     n_threads: None for all cores; with more than one the sources work side by side, which changes
         nothing in the lists.
+    seconds: wall time that each source has taken so far, beside the others.
 
     The union is cut by rank: first the own tree of each view, then the second-best of each, and so
     on in turn, so that every view's best trees survive whatever the scales of the scores.  (With
@@ -45,15 +47,16 @@ class MergedSource:
         self.sources = tuple(sources)
         self.names = tuple(names)
         self._n_threads = n_threads
+        self.seconds = [0.0] * len(self.sources)
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list for each sentence; its trees, if any, are not looked at."""
         # The lists of a batch are in memory together.
         for batch in in_batches(sentences, lambda sentence: k * len(sentence)):
-            if len(self.sources) == 1:
-                yield from self.sources[0].candidates(batch, k=k)
-                continue
             proposed = self._asked([partial(_proposed, s, batch, k) for s in self.sources])
+            if len(proposed) == 1:
+                yield from proposed[0]
+                continue
             merged = [merge(lists, k=k) for lists in zip(*proposed, strict=True)]
             yield from self._completed(batch, merged)
 
@@ -66,10 +69,18 @@ class MergedSource:
 
     def _asked(self, questions: Sequence[Callable[[], T]]) -> list[T]:
         """The answers of all sources, at the same time where threads allow it."""
+
+        def timed(number: int) -> T:
+            started = time.perf_counter()
+            answer = questions[number]()
+            self.seconds[number] += time.perf_counter() - started
+            return answer
+
+        numbers = range(len(questions))
         if effective_n_threads(self._n_threads) == 1 or len(questions) == 1:
-            return [ask() for ask in questions]
+            return [timed(number) for number in numbers]
         with ThreadPoolExecutor(len(questions)) as pool:
-            return [future.result() for future in [pool.submit(ask) for ask in questions]]
+            return list(pool.map(timed, numbers))
 
     def _completed(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
