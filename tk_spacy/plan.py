@@ -22,7 +22,6 @@ from tk_spacy.places import (
 )
 from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
-from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.making import make_views
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
@@ -84,7 +83,7 @@ class TrainOptions:
     settings: Settings = field(default_factory=Settings)
     left_open: frozenset[str] = frozenset()
     paper_grid: bool = False
-    tuning_folds: int = TUNING_FOLDS
+    tuning_folds: int | None = None
     seed: int = 0
     threads: int | None = None
     title: str | None = None
@@ -100,10 +99,17 @@ class TrainOptions:
             raise UserError(f"search is {self.search!r}; choose from {', '.join(SEARCHES)}")
         if self.folds < 2:
             raise UserError(f"folds is {self.folds}; jackknifing needs at least 2")
-        for name in ("max_steps", "processes", "threads", "tuning_folds"):
+        for name, least in (
+            ("max_steps", 1),
+            ("processes", 1),
+            ("threads", 1),
+            ("tuning_folds", 0),
+        ):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} is {value}; it must be at least 1")
+            if value is not None and value < least:
+                raise UserError(f"{name} is {value}; it must be at least {least}")
+        if self.paper_grid and self.tuning_folds == 0:
+            raise UserError("paper_grid would have no effect: tuning_folds is 0; leave one out")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         if self.upstream is not None and (self.config or self.max_steps):

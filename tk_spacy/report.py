@@ -252,10 +252,12 @@ class TrainReport:
 
     def to_markdown(self) -> str:
         """All tables and notes."""
-        betas = ", ".join(f"{name} {beta:g}" for name, beta in self.betas.items())
+        betas = [f"{name} {beta:g}" for name, beta in self.betas.items() if beta]
         parts = [f"# {self.about.get('title') or 'Training report'}"]
         parts += [table.to_markdown().rstrip() for table in self.tables()]
-        parts.append(f"Weight of the base parser's score in the final system: {betas}.")
+        parts.append(
+            f"Weight of the parsers' scores beside the reranker's: {', '.join(betas) or 'none'}."
+        )
         parts += [f"Note: {note}" for note in self.notes]
         return "\n\n".join(parts) + "\n"
 

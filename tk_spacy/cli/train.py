@@ -314,14 +314,16 @@ def train_cli(
         ),
     ] = False,
     tuning_folds: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1,
+            min=0,
             help="Rerankers trained to tune the parser's weight, each on all folds but one; 1 for "
-            "a single one, on nine tenths, as the paper has it.",
+            "a single one, on nine tenths, as the paper has it; 0 for no weight beside the "
+            "reranker's own.",
             rich_help_panel=RERANKER,
+            show_default=f"{TUNING_FOLDS}; 0 with the combiner",
         ),
-    ] = TUNING_FOLDS,
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

@@ -56,7 +56,8 @@ def show_training(
     """The result of a training, for `train` and `demo`; output is None where it is not kept."""
     document = {"model": output and str(output), **(extra or {}), **report.to_dict()}
     shell.result(report.tables(), document)
-    betas = ", ".join(f"{beta:g} * {name}" for name, beta in report.betas.items())
-    shell.say(f"\nFinal score = reranker + {betas or 'nothing'} (each score scaled to its spread).")
+    betas = [f"{beta:g} * {name}" for name, beta in report.betas.items() if beta]
+    scaled = " (each score scaled to its spread)" if betas else ""
+    shell.say(f"\nFinal score = {' + '.join(['reranker', *betas])}{scaled}.")
     if output is not None:
         shell.say(f"Model: {output}")
