@@ -25,7 +25,7 @@ from tk_spacy.settings import Settings
 from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.making import check_names, make_views
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
+from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, UDPIPE, View
 
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
@@ -41,8 +41,9 @@ class TrainOptions:
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
-    views: the parsers that propose and score trees, the main one first: "sampling", "spacy".
-    sampling: settings of the sampling parser that are not at their defaults.
+    views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
+        "udpipe".
+    sampling, udpipe: settings of these parsers that are not at their defaults.
     upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
     config: spaCy training config of the spaCy view.  max_steps: of its training.
@@ -68,6 +69,7 @@ class TrainOptions:
     workdir: Path | None = None
     views: tuple[str, ...] = DEFAULT_VIEWS
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    udpipe: Mapping[str, Any] = field(default_factory=dict)
     upstream: str | None = None
     backward: bool = True
     config: Path | None = None
@@ -110,6 +112,7 @@ class TrainOptions:
                 "config and steps, or the pipeline"
             )
         self._check_view_settings()
+        self._check_choice()
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
         self._check_use()
@@ -124,13 +127,22 @@ class TrainOptions:
             f"search by {self.search}": self.search != SEARCHES[0],
         }
         of_sampling = dict.fromkeys(self.sampling, True)
-        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling)):
+        of_udpipe = dict.fromkeys(self.udpipe, True)
+        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling), (UDPIPE, of_udpipe)):
             asked = [name for name, given in settings.items() if given]
             if asked and view not in self.views:
                 raise UserError(
                     f"{asked[0]} concerns the {view} view only, but the views are "
                     f"{','.join(self.views)}; add {view} to the views, or leave it out"
                 )
+
+    def _check_choice(self) -> None:
+        """Raises UserError for views that never leave a choice."""
+        if self.views == (UDPIPE,) and None in (self.candidates, self.dev_candidates):
+            raise UserError(
+                f"the {UDPIPE} view gives one tree a sentence, which leaves no choice; name a view "
+                "beside it"
+            )
 
     def _check_use(self) -> None:
         """Raises UserError for options that have no effect beside the others."""
@@ -139,7 +151,7 @@ class TrainOptions:
             lists.append(self.test_candidates)
         changed = {
             "views": self.views != DEFAULT_VIEWS and self.upstream is None,
-            **dict.fromkeys(self.sampling, True),
+            **dict.fromkeys([*self.sampling, *self.udpipe], True),
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
@@ -147,7 +159,8 @@ class TrainOptions:
             "folds": self.folds != DEFAULT_FOLDS,
             "processes": self.processes is not None,
         }
-        of_training = ["epochs", "order", "restarts", *self.sampling, "config", "max_steps"]
+        of_training = ["epochs", "order", "restarts", *self.sampling, *self.udpipe]
+        of_training += ["udpipe", "config", "max_steps"]
         ready = None not in lists
         if ready and self.upstream is None:
             useless = ["views", *of_training, "backward", "search", "folds", "processes"]
@@ -293,6 +306,7 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
         options.views,
         seed=options.seed,
         sampling=options.sampling,
+        udpipe=options.udpipe,
         upstream=options.upstream,
         config=options.config,
         max_steps=options.max_steps,

@@ -168,6 +168,8 @@ def _view(view: dict[str, Any]) -> str:
         twin = ", with right-to-left twin" if view["backward"] else ""
         steps = f", {view['max_steps']} steps" if view["max_steps"] else ""
         return f"trained, config {view['config']}{steps}{twin}"
+    if "transition_system" in view:
+        return f"UDPipe, trained, {view['transition_system']}, {view['iterations']} iterations"
     return f"trained, order {view['order']}, {view['epochs']} epochs"
 
 

@@ -25,6 +25,7 @@ from tk_spacy.plan import DEFAULT_FOLDS, SEARCHES, TrainOptions
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.training import TUNING_FOLDS
+from tk_spacy.udpipe.settings import UdpipeSettings
 
 PARSERS, SAMPLING = "Parsers", "Sampling parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
@@ -67,8 +68,8 @@ def train_cli(
         typer.Option(
             metavar="VIEW,...",
             help="Parsers that propose trees and score those of all, the main one first: sampling "
-            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), or "
-            "both.",
+            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), "
+            "udpipe (UDPipe 1's parser, which gives one tree), or several of them.",
             show_default="sampling, or spacy with --upstream",
             rich_help_panel=PARSERS,
         ),
@@ -99,6 +100,16 @@ def train_cli(
             help="Starts of the search for a sentence's trees.",
             show_default=str(SAMPLING_DEFAULT.restarts),
             rich_help_panel=SAMPLING,
+        ),
+    ] = None,
+    udpipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Settings of the udpipe view, such as iterations=20,transition_system=swap (names "
+            "in tk_spacy.udpipe.settings).",
+            show_default="UDPipe's, without its search",
+            rich_help_panel=PARSERS,
         ),
     ] = None,
     upstream: Annotated[
@@ -367,6 +378,7 @@ def train_cli(
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
             sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
+            udpipe=UdpipeSettings.from_text(udpipe or ""),
             upstream=upstream,
             backward=backward,
             config=config,

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import spacy
 
 from tk_spacy.component import add_reranker
+from tk_spacy.parser_component import add_parser
 from tk_spacy.reranker import Reranker
+from tk_spacy.udpipe.source import UdpipeSource
+from tk_spacy.udpipe_component import add_udpipe
 from tk_spacy.upstream.spacy_parser import SpacySource
 from tk_spacy.views.protocol import ViewSource
 
@@ -31,9 +34,8 @@ def make_pipeline(
         if isinstance(source, SpacySource):
             names.append(source.component)
         else:
-            from tk_spacy.parser_component import add_parser  # noqa: PLC0415
-
-            names.append(add_parser(nlp, source.parser).name)  # type: ignore[attr-defined]
+            add = add_udpipe if isinstance(source, UdpipeSource) else add_parser
+            names.append(add(nlp, source.parser).name)  # type: ignore[attr-defined]
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)

@@ -12,6 +12,7 @@ from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import TkParser
 from tk_spacy.reranker import Reranker
+from tk_spacy.udpipe_component import TkUdpipe
 from tk_spacy.upstream.component_checks import check_source, untrained
 from tk_spacy.upstream.doc_trees import DocSentence
 from tk_spacy.upstream.spacy_parser import SpacySource, source_name
@@ -51,6 +52,12 @@ def pipeline_sources(
             sources.append(
                 SamplingSource(component.parser, inventory=inventory, n_threads=n_threads)
             )
+        elif isinstance(component, TkUdpipe):
+            from tk_spacy.udpipe.source import UdpipeSource  # noqa: PLC0415
+
+            if component.parser is None:
+                raise UserError(untrained(name, "parser"))
+            sources.append(UdpipeSource(component.parser, inventory=inventory))
         else:
             backward = None if reranker is None else reranker.about.get("backward")
             source = SpacySource(

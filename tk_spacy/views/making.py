@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.views.protocol import SAMPLING, SPACY, VIEW_NAMES, View
+from tk_spacy.views.protocol import SAMPLING, SPACY, UDPIPE, VIEW_NAMES, View
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -28,6 +28,7 @@ def make_views(
     *,
     seed: int = 0,
     sampling: Mapping[str, Any] | None = None,
+    udpipe: Mapping[str, Any] | None = None,
     upstream: str | None = None,
     config: Path | None = None,
     max_steps: int | None = None,
@@ -36,7 +37,7 @@ def make_views(
 ) -> tuple[View, ...]:
     """The views of those names, in order; the first is the main one.
 
-    sampling: settings of the sampling parser that are not at their defaults.  The rest is of the
+    sampling, udpipe: settings of these parsers that are not at their defaults.  The rest is of the
     spaCy view: upstream is a pipeline to take instead of training one.
     Raises UserError where a setting makes no sense.
     """
@@ -46,6 +47,11 @@ def make_views(
             from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
             views.append(SamplingView.from_settings({"seed": seed, **(sampling or {})}))
+            continue
+        if name == UDPIPE:
+            from tk_spacy.views.udpipe_view import UdpipeView  # noqa: PLC0415
+
+            views.append(UdpipeView.from_settings({"seed": seed, **(udpipe or {})}))
             continue
         assert name == SPACY
         from tk_spacy.views.spacy_view import (  # noqa: PLC0415  (imports spaCy)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank import Sentence
 
-SAMPLING, SPACY = "sampling", "spacy"
-VIEW_NAMES = (SAMPLING, SPACY)
+SAMPLING, SPACY, UDPIPE = "sampling", "spacy", "udpipe"
+VIEW_NAMES = (SAMPLING, SPACY, UDPIPE)
 DEFAULT_VIEWS = (SAMPLING,)
 
 Report = Callable[[int, int], None]
