@@ -189,11 +189,16 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                 doc._.set(EXTENSION, [choice.to_record() for choice in own])
 
     def find_sources(
-        self, reranker: "Reranker", inventory: "LabelInventory | None" = None
+        self,
+        reranker: "Reranker",
+        inventory: "LabelInventory | None" = None,
+        *,
+        elsewhere: Sequence[str] = (),
     ) -> "list[ViewSource]":
         """The pipeline's parsers as sources of candidates for a model.
 
         inventory: table of labels for their lists, by default the component's own.
+        elsewhere: names of scores that the model gets from other sources.
         Raises UserError where one is not there, or not trained.
         """
         from tk_spacy.candidates import LabelInventory  # noqa: PLC0415
@@ -209,7 +214,14 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         )  # fmt: skip
         names = [source.name for source in sources]
         weighed = list(reranker.combination.betas) if reranker.combination else names
-        if set(names) != set(weighed):
+        missing = [name for name in weighed if name not in {*names, *elsewhere}]
+        if missing and set(names) < set(weighed):
+            self._warn(
+                "source",
+                f"the model learnt from the trees of {', '.join(missing)} too, which are missing "
+                f"here: it will choose worse (`tk-spacy rerank --view-file` takes trees in files)",
+            )
+        elif set(names) | set(elsewhere) != set(weighed):
             self._warn(
                 "source",
                 f"the model knows scores of {', '.join(weighed)} only, not this parser's"

@@ -24,6 +24,7 @@ from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
 from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.views.file_view import FileView, check_files
 from tk_spacy.views.making import check_names, make_views
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, UDPIPE, View
 
@@ -42,7 +43,8 @@ class TrainOptions:
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
     views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
-        "udpipe".
+        "udpipe", and "file:NAME" for any other parser's trees.
+    view_files: of each such NAME the files of its trees, by the names of the parts.
     sampling, udpipe: settings of these parsers that are not at their defaults.
     upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
@@ -70,6 +72,7 @@ class TrainOptions:
     views: tuple[str, ...] = DEFAULT_VIEWS
     sampling: Mapping[str, Any] = field(default_factory=dict)
     udpipe: Mapping[str, Any] = field(default_factory=dict)
+    view_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
     upstream: str | None = None
     backward: bool = True
     config: Path | None = None
@@ -113,6 +116,11 @@ class TrainOptions:
             )
         self._check_view_settings()
         self._check_choice()
+        ready = {"train": self.candidates, "dev": self.dev_candidates}
+        if self.test is not None:
+            ready["test"] = self.test_candidates
+        missing = [name for name, lists in ready.items() if lists is None]
+        check_files(self.view_files, views=self.views, parts=missing)
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
         self._check_use()
@@ -188,6 +196,7 @@ class TrainOptions:
         paths = (
             self.workdir, self.train, self.dev, self.test, self.config, self.candidates,
             self.dev_candidates, self.test_candidates, self.upstream and Path(self.upstream),
+            *(path for files in self.view_files.values() for path in files.values()),
         )  # fmt: skip
         return [path for path in paths if path]
 
@@ -282,6 +291,8 @@ def make_plan(options: TrainOptions) -> Plan:
         lists = None if file is None else read_lists(file, sentences[name], inventory, options.k)
         parts[name] = Part(name, path, sentences[name], lists)
     views = _views(options, parts)
+    for view in views:
+        notes += view.notes() if isinstance(view, FileView) else ()
     check_sources(parts, [view.source for view in views])
     if options.upstream is not None and parts["train"].lists is None:
         notes.append(
@@ -307,6 +318,10 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
         seed=options.seed,
         sampling=options.sampling,
         udpipe=options.udpipe,
+        files={
+            source: {part: (parts[part].path, path) for part, path in files.items()}
+            for source, files in options.view_files.items()
+        },
         upstream=options.upstream,
         config=options.config,
         max_steps=options.max_steps,
@@ -316,6 +331,11 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
     for view in views:
         for part in (parts["train"], *missing):
             view.check(part.sentences)
+    if len(views) == 1 and isinstance(views[0], FileView) and not views[0].scored:
+        raise UserError(
+            f"the view {views[0].name} has one tree a sentence, which leaves no choice; name a "
+            "view beside it, or give k-best files"
+        )
     return views
 
 

@@ -16,6 +16,7 @@ from tk_spacy.cli.training import (
     named_options,
     sampling_changes,
     show_training,
+    view_files,
 )
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.list_features import LIST_FEATURES
@@ -69,7 +70,8 @@ def train_cli(
             metavar="VIEW,...",
             help="Parsers that propose trees and score those of all, the main one first: sampling "
             "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), "
-            "udpipe (UDPipe 1's parser, which gives one tree), or several of them.",
+            "udpipe (UDPipe 1's parser, which gives one tree), file:NAME (any other parser, see "
+            "--view-file), or several of them.",
             show_default="sampling, or spacy with --upstream",
             rich_help_panel=PARSERS,
         ),
@@ -109,6 +111,16 @@ def train_cli(
             help="Settings of the udpipe view, such as iterations=20,transition_system=swap (names "
             "in tk_spacy.udpipe.settings).",
             show_default="UDPipe's, without its search",
+            rich_help_panel=PARSERS,
+        ),
+    ] = None,
+    view_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME.PART=FILE",
+            help="Trees of the view file:NAME for the part train, dev or test: CoNLL-U with one "
+            "tree a sentence, or a k-best file. Those of train must come from parsers that did not "
+            "see the sentence. NAME=DIRECTORY takes train.conllu, dev.conllu and test.conllu.",
             rich_help_panel=PARSERS,
         ),
     ] = None,
@@ -379,6 +391,7 @@ def train_cli(
             views=chosen_views(views, upstream=upstream),
             sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
             udpipe=UdpipeSettings.from_text(udpipe or ""),
+            view_files=view_files(view_file or ()),
             upstream=upstream,
             backward=backward,
             config=config,

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.views.protocol import SAMPLING, SPACY, UDPIPE, VIEW_NAMES, View
+from tk_spacy.views.protocol import FILE_PREFIX, SAMPLING, SPACY, UDPIPE, VIEW_NAMES, View
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
     """The names of views; raises UserError where there is none, an unknown one, or one twice."""
     for name in names:
-        if name not in VIEW_NAMES:
-            raise UserError(f"unknown view {name!r}; choose from {', '.join(VIEW_NAMES)}")
+        if name not in VIEW_NAMES and not name.startswith(FILE_PREFIX):
+            raise UserError(
+                f"unknown view {name!r}; choose from {', '.join(VIEW_NAMES)}, {FILE_PREFIX}NAME"
+            )
     if not names or len(set(names)) < len(names):
         raise UserError(
             f"views are {','.join(names) or 'none'}; name one or more different ones of "
@@ -29,6 +31,7 @@ def make_views(
     seed: int = 0,
     sampling: Mapping[str, Any] | None = None,
     udpipe: Mapping[str, Any] | None = None,
+    files: Mapping[str, Mapping[str, tuple[Path, Path]]] | None = None,
     upstream: str | None = None,
     config: Path | None = None,
     max_steps: int | None = None,
@@ -37,8 +40,9 @@ def make_views(
 ) -> tuple[View, ...]:
     """The views of those names, in order; the first is the main one.
 
-    sampling, udpipe: settings of these parsers that are not at their defaults.  The rest is of the
-    spaCy view: upstream is a pipeline to take instead of training one.
+    sampling, udpipe: settings of these parsers that are not at their defaults.
+    files: of each file view its files, by part (see `FileView.read`).  The rest is of the spaCy
+    view: upstream is a pipeline to take instead of training one.
     Raises UserError where a setting makes no sense.
     """
     views: list[View] = []
@@ -47,6 +51,12 @@ def make_views(
             from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
             views.append(SamplingView.from_settings({"seed": seed, **(sampling or {})}))
+            continue
+        if name.startswith(FILE_PREFIX):
+            from tk_spacy.views.file_view import FileView  # noqa: PLC0415
+
+            source = name.removeprefix(FILE_PREFIX)
+            views.append(FileView.read(source, (files or {}).get(source, {})))
             continue
         if name == UDPIPE:
             from tk_spacy.views.udpipe_view import UdpipeView  # noqa: PLC0415

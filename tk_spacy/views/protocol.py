@@ -19,6 +19,8 @@ from tk_spacy.treebank import Sentence
 SAMPLING, SPACY, UDPIPE = "sampling", "spacy", "udpipe"
 VIEW_NAMES = (SAMPLING, SPACY, UDPIPE)
 DEFAULT_VIEWS = (SAMPLING,)
+FILE_PREFIX = "file:"
+"""Before the name that the user gives to another parser, whose trees are in files."""
 
 Report = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""
