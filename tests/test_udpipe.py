@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -196,9 +197,10 @@ def test_udpipe_training_ends_with_its_parent(tmp_path: Path) -> None:
         "train(list(generate(50, seed=3)), settings=UdpipeSettings(iterations=1000), "
         "report=lambda *_: print('on', flush=True))\n"
     )
-    import subprocess
-
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # it cannot remove its files
+    )  # fmt: skip
     assert parent.stdout is not None
     assert parent.stdout.readline() == "on\n"
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")

@@ -110,7 +110,7 @@ def train_cli(
             metavar="NAME=VALUE,...",
             help="Settings of the udpipe view, such as iterations=20,transition_system=swap (names "
             "in tk_spacy.udpipe.settings).",
-            show_default="UDPipe's, without its search",
+            show_default="quicker than UDPipe's own",
             rich_help_panel=PARSERS,
         ),
     ] = None,
@@ -353,6 +353,14 @@ def train_cli(
     Two parsers of different kinds, better than either, and slower:
 
         tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,spacy
+
+    UDPipe's parser beside it, and the trees of any other one (parses/ has train.conllu, parsed by
+    jackknifing, and dev.conllu):
+
+        tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,udpipe,file:turbo
+        --view-file turbo=parses/
+
+        tk-spacy rerank model new.conllu -o out.conllu --view-file turbo=new.turbo.conllu
 
     A quick try with a weak parser:
 

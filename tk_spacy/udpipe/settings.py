@@ -23,11 +23,13 @@ class UdpipeSettings:
     transition_system: "projective" (no crossing arcs), "swap" or "link2" (some).
     transition_oracle: how it is taught; empty for the system's best (the first in ORACLES).
     structured_interval: every so many sentences another one is trained on with a search for the
-        best transition, which takes most of UDPipe's training time; 0 for never.
+        best transition, which takes most of UDPipe's training time where it is used (its own
+        default is 8); 0 for never.
     iterations: passes over the treebank; with a dev part the best one is kept.
     embedding_form, embedding_lemma, embedding_upos, embedding_xpos, embedding_feats,
     embedding_deprel: dimensions, 0 to leave a column out.
-    hidden_layer: its width.  batch_size: words' transitions of a step.
+    hidden_layer: its width (UDPipe's own default, 200, takes twice the time).
+    batch_size: transitions of one step.
     learning_rate, learning_rate_final: of the first and the last pass.  l2: regularization.
     beam_search: unfinished trees that are kept in parsing (training looks at the best one only).
     seed: of the order in which sentences are given to UDPipe; 0 for the treebank's.  UDPipe's own
@@ -44,7 +46,7 @@ class UdpipeSettings:
     embedding_xpos: int = 0
     embedding_feats: int = 20
     embedding_deprel: int = 20
-    hidden_layer: int = 200
+    hidden_layer: int = 100
     batch_size: int = 10
     learning_rate: float = 0.02
     learning_rate_final: float = 0.001
