@@ -64,6 +64,7 @@ def test_packaging_configs_are_installed() -> None:
         ("console_scripts", "tk-spacy"),
         ("spacy_factories", "tk_parser"),
         ("spacy_factories", "tk_reranker"),
+        ("spacy_factories", "tk_udpipe"),
         ("spacy_readers", "tk_spacy.ConlluCorpus.v1"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -19,6 +19,7 @@ from tk_spacy.places import check_regular
 from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
+from tk_spacy.view_files import ViewFiles
 
 SUFFIX = ".conllu"
 
@@ -33,6 +34,7 @@ def rerank_files(
     output: Path,
     *,
     k: int | None = None,
+    view_files: Mapping[str, Path] | None = None,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -40,12 +42,16 @@ def rerank_files(
 ) -> list[FileResult]:
     """Rerank files; see `find_jobs` for what goes where.
 
+    view_files: by name, other parsers' trees of the inputs, where the model needs some: a file, or
+        a directory for several inputs.
+
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Several files that are there already are skipped
     unless `overwrite` says otherwise.
     """
+    files = ViewFiles(dict(view_files or {}), tuple(inputs))
     return _work_on_files(
-        model, partial(_open_reranker, model, k), inputs, output,
+        model, partial(_open_reranker, model, k, files), inputs, output,
         stage="reranking", overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
@@ -73,8 +79,12 @@ def parse_files(
     )  # fmt: skip
 
 
-def _open_reranker(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
-    return FileReranker(open_model(model), k=k, n_threads=n_threads)
+def _open_reranker(
+    model: Path, k: int | None, view_files: ViewFiles, n_threads: int | None
+) -> FileWorker:
+    opened = open_model(model)
+    view_files.check(opened.file_views, model=model)
+    return FileReranker(opened, k=k, n_threads=n_threads, view_files=view_files)
 
 
 def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:

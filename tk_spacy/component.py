@@ -88,9 +88,9 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     """Replaces the trees of a parsed Doc by the best of those that its parsers propose.
 
     nlp:       the pipeline; its parsers are looked up whenever Docs are to be reranked.
-    source:    name of the `parser`, `beam_parser` or `tk_parser` in it, or of several: each then
-               proposes trees and scores those of all.  The first is the one whose trees the Docs
-               have; the others may be disabled.
+    source:    name of the `parser`, `beam_parser`, `tk_parser` or `tk_udpipe` in it, or of several:
+               each then proposes trees and scores those of all.  The first is the one whose trees
+               the Docs have; the others may be disabled.
     search:    how a spaCy parser's are found: "discrepancy", "beam" or "both" (see `SpacySource`).
     k:         candidates of a sentence, at least 1; the Doc's own tree is always one of them.
     n_threads: of the kernel, None for all that are available.
@@ -189,11 +189,16 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                 doc._.set(EXTENSION, [choice.to_record() for choice in own])
 
     def find_sources(
-        self, reranker: "Reranker", inventory: "LabelInventory | None" = None
+        self,
+        reranker: "Reranker",
+        inventory: "LabelInventory | None" = None,
+        *,
+        elsewhere: Sequence[str] = (),
     ) -> "list[ViewSource]":
         """The pipeline's parsers as sources of candidates for a model.
 
         inventory: table of labels for their lists, by default the component's own.
+        elsewhere: names of scores that the model gets from other sources.
         Raises UserError where one is not there, or not trained.
         """
         from tk_spacy.candidates import LabelInventory  # noqa: PLC0415
@@ -211,7 +216,15 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
         names = [name for source in sources for name in source.names]
         weighed = list(reranker.combination.betas) if reranker.combination else names
-        if set(names) != set(weighed) - {COMBINER}:
+        known = set(weighed) - {COMBINER}
+        missing = [name for name in weighed if name not in {*names, *elsewhere, COMBINER}]
+        if missing and set(names) < known:
+            self._warn(
+                "source",
+                f"the model learnt from the trees of {', '.join(missing)} too, which are missing "
+                f"here: it will choose worse (`tk-spacy rerank --view-file` takes trees in files)",
+            )
+        elif set(names) | set(elsewhere) != known:
             self._warn(
                 "source",
                 f"the model knows scores of {', '.join(weighed)} only, not this parser's"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,10 +15,11 @@ from tk_spacy.errors import UserError
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.kbest_io import Pair, read_kbest
 from tk_spacy.models import Model
-from tk_spacy.treebank import Sentence, TreebankError, read_conllu, write_conllu
+from tk_spacy.tree_files import is_kbest
+from tk_spacy.treebank import Sentence, read_conllu, write_conllu
+from tk_spacy.view_files import ViewFiles
 
 REPORT_EVERY = 50
-_KBEST_COMMENT = re.compile(r"#\s*(tk_candidate_1|rank)\s*=")
 
 
 @dataclass(slots=True)
@@ -27,22 +27,29 @@ class FileReranker(FileWorker):
     """Reranks file after file with one model; its parser is loaded when first needed.
 
     k: candidates a sentence, None for the model's own number.
+    view_files: trees of other parsers for the inputs, where the model needs some.
     """
 
     model: Model
     k: int | None = None
     n_threads: int | None = None
+    view_files: ViewFiles = field(default_factory=ViewFiles)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
-    _source: Any = None
+    _own: Any = None
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.source), str(job.target))
         kbest = is_kbest(job.source)
-        if not kbest and self._source is None:
-            self._source = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
+        if not kbest and self._own is None:
+            self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
+        if kbest and self.view_files.paths:
+            raise UserError(
+                f"{job.source}: has candidates already, to which trees in files add nothing; leave "
+                "them out"
+            )
         started = time.perf_counter()  # the model's loading is not the file's
-        pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job.source)
+        pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job)
         # Closed whatever happens: where the target cannot be written, no thread reads on.
         with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
@@ -93,19 +100,16 @@ class FileReranker(FileWorker):
                 )
             yield sentence, trees
 
-    def _parsed_pairs(self, path: Path) -> Iterator[Pair]:
-        source, k = self._source
+    def _parsed_pairs(self, job: Job) -> Iterator[Pair]:
+        own, k = self._own
+        model = self.model
+        source = model.in_order(
+            [
+                *own,
+                *self.view_files.sources(model.file_views, job, self._inventory, model=model.path),
+            ],
+            n_threads=self.n_threads,
+        )
         # The input's trees are only compared with, and need be none.
-        sentences, again = tee(read_conllu(path, trees="any", single_root=False))
+        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
         return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
-
-
-def is_kbest(path: Path) -> bool:
-    """Whether a file's first sentence has candidates.
-
-    Raises UserError for a file that cannot be read or holds no sentence.
-    """
-    first = next(read_conllu(path, trees="any", single_root=False), None)
-    if first is None:
-        raise TreebankError(path, 0, "the file holds no sentence; give a file with CoNLL-U in it")
-    return any(_KBEST_COMMENT.match(line) for line in first.comments)

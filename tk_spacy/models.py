@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from tk_spacy.model_files import META, PARSER_FORMAT, RERANKER_FORMAT
 from tk_spacy.report import REPORT_FORMAT, TrainReport
 from tk_spacy.reranker import SCHEMA, SUPPORT, Reranker
 from tk_spacy.views.merging import MergedSource
+from tk_spacy.views.protocol import FILE_PREFIX, ViewSource
 
 if TYPE_CHECKING:
     from tk_spacy.sampling.parser import SamplingParser
@@ -35,13 +37,28 @@ class Model:
     component: str | None
     report: TrainReport | None
 
+    @property
+    def file_views(self) -> dict[str, bool]:
+        """The parsers whose trees it needs in files: by the names of their scores, whether k-best.
+
+        None where its own parsers are all that it learnt from.
+        """
+        views = dict(self.reranker.about.get("views") or {})
+        return {
+            name.removeprefix(FILE_PREFIX): bool(about.get("scored"))
+            for name, about in views.items()
+            if name.startswith(FILE_PREFIX)
+        }
+
     def candidate_source(
         self, inventory: LabelInventory, *, n_threads: int | None = None
-    ) -> tuple[MergedSource, int]:
+    ) -> tuple[list[ViewSource], int]:
         """The model's own parsers, and the number of candidates that they are asked for.
 
-        Raises UserError where the model has none.
+        Raises UserError where the model has none, and learnt from no trees in files either.
         """
+        if self.component is None and self.file_views:
+            return [], int(self.reranker.about["candidates"]["k"])
         if self.component is None:
             raise UserError(
                 f"{self.path}: the model has no parser of its own; give it k-best files, made by "
@@ -55,8 +72,17 @@ class Model:
         if not isinstance(component, TkReranker):
             raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
         component.n_threads = n_threads
-        sources = component.find_sources(self.reranker, inventory)
-        return MergedSource(sources, n_threads=n_threads), component.k
+        own = component.find_sources(self.reranker, inventory, elsewhere=list(self.file_views))
+        return own, component.k
+
+    def in_order(
+        self, sources: Sequence[ViewSource], *, n_threads: int | None = None
+    ) -> MergedSource:
+        """Sources in the order in which the model learnt from them, the main one first."""
+        order = list(self.reranker.about.get("sources") or [])
+        place = {name: i for i, name in enumerate(order)}
+        ordered = sorted(sources, key=lambda s: place.get(s.names[0], len(order)))
+        return MergedSource(ordered, n_threads=n_threads)
 
 
 def open_model(path: Path) -> Model:

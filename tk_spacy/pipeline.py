@@ -44,6 +44,7 @@ from tk_spacy.training import (
     prepare_lists,
     train_reranker,
 )
+from tk_spacy.tree_files import TreeFileSource
 from tk_spacy.views.protocol import SPACY
 
 
@@ -169,14 +170,16 @@ def _assess(
 
 
 def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Proposals) -> None:
-    """A pipeline of the views and the reranker, or the reranker alone where there is no view."""
-    if not proposals.sources:
+    """A pipeline of the views and the reranker, or the reranker alone where it has no parser."""
+    # Trees in files are no part of a model: it asks for them.
+    sources = [s for s in proposals.sources if not isinstance(s, TreeFileSource)]
+    if not sources:
         reranker.write_files(directory)
         return
     from tk_spacy.upstream.assembling import make_pipeline  # noqa: PLC0415  (imports spaCy)
 
     options = plan.options
-    nlp = make_pipeline(proposals.sources, reranker, k=options.k, search=options.search)
+    nlp = make_pipeline(sources, reranker, k=options.k, search=options.search)
     nlp.to_disk(directory)
 
 

@@ -23,8 +23,9 @@ from tk_spacy.places import (
 from tk_spacy.properties import morph_note
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.views.file_view import FileView, check_files
 from tk_spacy.views.making import make_views
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
+from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, UDPIPE, View
 from tk_spacy.views.specs import kinds, parse_specs
 
 Search = Literal["discrepancy", "beam", "both"]
@@ -42,8 +43,10 @@ class TrainOptions:
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
     views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
-        "sampling:order=2" (see `views.specs`).
-    sampling: settings of the sampling parser that are not at their defaults.
+        "sampling:order=2" (see `views.specs`), "udpipe", and "file:NAME" for any other parser's
+        trees.
+    view_files: of each such NAME the files of its trees, by the names of the parts.
+    sampling, udpipe: settings of these parsers that are not at their defaults.
     upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
     config: spaCy training config of the spaCy view.  max_steps: of its training.
@@ -69,6 +72,8 @@ class TrainOptions:
     workdir: Path | None = None
     views: tuple[str, ...] = DEFAULT_VIEWS
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    udpipe: Mapping[str, Any] = field(default_factory=dict)
+    view_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
     upstream: str | None = None
     backward: bool = True
     config: Path | None = None
@@ -118,6 +123,12 @@ class TrainOptions:
                 "config and steps, or the pipeline"
             )
         self._check_view_settings()
+        self._check_choice()
+        ready = {"train": self.candidates, "dev": self.dev_candidates}
+        if self.test is not None:
+            ready["test"] = self.test_candidates
+        missing = [name for name, lists in ready.items() if lists is None]
+        check_files(self.view_files, views=self.views, parts=missing)
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
         self._check_use()
@@ -132,13 +143,22 @@ class TrainOptions:
             f"search by {self.search}": self.search != SEARCHES[0],
         }
         of_sampling = dict.fromkeys(self.sampling, True)
-        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling)):
+        of_udpipe = dict.fromkeys(self.udpipe, True)
+        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling), (UDPIPE, of_udpipe)):
             asked = [name for name, given in settings.items() if given]
             if asked and view not in kinds(self.views):
                 raise UserError(
                     f"{asked[0]} concerns the {view} view only, but the views are "
                     f"{','.join(self.views)}; add {view} to the views, or leave it out"
                 )
+
+    def _check_choice(self) -> None:
+        """Raises UserError for views that never leave a choice."""
+        if self.views == (UDPIPE,) and None in (self.candidates, self.dev_candidates):
+            raise UserError(
+                f"the {UDPIPE} view gives one tree a sentence, which leaves no choice; name a view "
+                "beside it"
+            )
 
     def _check_use(self) -> None:
         """Raises UserError for options that have no effect beside the others."""
@@ -147,7 +167,7 @@ class TrainOptions:
             lists.append(self.test_candidates)
         changed = {
             "views": self.views != DEFAULT_VIEWS and self.upstream is None,
-            **dict.fromkeys(self.sampling, True),
+            **dict.fromkeys([*self.sampling, *self.udpipe], True),
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
@@ -155,7 +175,8 @@ class TrainOptions:
             "folds": self.folds != DEFAULT_FOLDS,
             "processes": self.processes is not None,
         }
-        of_training = ["epochs", "order", "restarts", *self.sampling, "config", "max_steps"]
+        of_training = ["epochs", "order", "restarts", *self.sampling, *self.udpipe]
+        of_training += ["udpipe", "config", "max_steps"]
         ready = None not in lists
         if ready and self.upstream is None:
             useless = ["views", *of_training, "backward", "search", "folds", "processes"]
@@ -183,6 +204,7 @@ class TrainOptions:
         paths = (
             self.workdir, self.train, self.dev, self.test, self.config, self.candidates,
             self.dev_candidates, self.test_candidates, self.upstream and Path(self.upstream),
+            *(path for files in self.view_files.values() for path in files.values()),
         )  # fmt: skip
         return [path for path in paths if path]
 
@@ -265,7 +287,8 @@ def make_plan(options: TrainOptions) -> Plan:
     notes += overlap_notes(sentences)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
-    inventory = LabelInventory()
+    # All at once, so that their order does not depend on which parser is asked first.
+    inventory = LabelInventory(sorted({label for s in sentences["train"] for label in s.deprels}))
     ready = {
         "train": options.candidates,
         "dev": options.dev_candidates,
@@ -277,6 +300,8 @@ def make_plan(options: TrainOptions) -> Plan:
         lists = None if file is None else read_lists(file, sentences[name], inventory, options.k)
         parts[name] = Part(name, path, sentences[name], lists)
     views = _views(options, parts)
+    for view in views:
+        notes += view.notes() if isinstance(view, FileView) else ()
     check_sources(parts, [name for view in views for name in view.sources])
     if options.upstream is not None and parts["train"].lists is None:
         notes.append(
@@ -301,6 +326,11 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
         options.views,
         seed=options.seed,
         sampling=options.sampling,
+        udpipe=options.udpipe,
+        files={
+            source: {part: (parts[part].path, path) for part, path in files.items()}
+            for source, files in options.view_files.items()
+        },
         upstream=options.upstream,
         config=options.config,
         max_steps=options.max_steps,
@@ -310,6 +340,11 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
     for view in views:
         for part in (parts["train"], *missing):
             view.check(part.sentences)
+    if len(views) == 1 and isinstance(views[0], FileView) and not views[0].scored:
+        raise UserError(
+            f"the view {views[0].name} has one tree a sentence, which leaves no choice; name a "
+            "view beside it, or give k-best files"
+        )
     return views
 
 

@@ -157,7 +157,10 @@ def _parsers(about: dict[str, Any]) -> list[tuple[str, str]]:
         return [("spaCy parser", f"trained, config {upstream['config']}{steps}{twin}{folds}")]
     if not about["views"]:
         return [("parsers", "none: ready lists")]
-    return [(f"{name} parser", _view(view) + folds) for name, view in about["views"].items()]
+    return [
+        (f"{name} parser", _view(view) + ("" if "files" in view else folds))
+        for name, view in about["views"].items()
+    ]
 
 
 def _view(view: dict[str, Any]) -> str:
@@ -168,6 +171,11 @@ def _view(view: dict[str, Any]) -> str:
         twin = ", with right-to-left twin" if view["backward"] else ""
         steps = f", {view['max_steps']} steps" if view["max_steps"] else ""
         return f"trained, config {view['config']}{steps}{twin}"
+    if "files" in view:
+        kind = "k-best lists" if view["scored"] else "one tree a sentence"
+        return f"trees from {', '.join(view['files'].values())} ({kind})"
+    if "transition_system" in view:
+        return f"UDPipe, trained, {view['transition_system']}, {view['iterations']} iterations"
     return f"trained, order {view['order']}, {view['epochs']} epochs"
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +11,8 @@ from tk_spacy.batch import rerank_files
 from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, run_on_files
 from tk_spacy.cli.shell import Json, Quiet, Threads
+from tk_spacy.errors import UserError
+from tk_spacy.file_work import FileResult
 
 
 def rerank_cli(
@@ -29,6 +30,15 @@ def rerank_cli(
         int | None,
         typer.Option(
             "--k", min=1, max=MAX_K, help="Candidates a sentence.", show_default="the model's"
+        ),
+    ] = None,
+    view_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="Another parser's trees of the input, where the model was trained with such a "
+            "view (file:NAME): CoNLL-U or a k-best file; for several inputs a directory with files "
+            "of their names.",
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -51,14 +61,24 @@ def rerank_cli(
 
         tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
     """
-    work = partial(
-        rerank_files,
-        model,
-        inputs,
-        output,
-        k=k,
-        overwrite=overwrite,
-        processes=jobs,
-        n_threads=threads,
-    )
+
+    def work(**more: Any) -> list[FileResult]:
+        files = {}
+        for value in view_file or ():
+            name, _, path = value.partition("=")
+            if not name or not path or name in files:
+                raise UserError(f"--view-file {value}: write NAME=FILE, once for each name")
+            files[name] = Path(path)
+        return rerank_files(
+            model,
+            inputs,
+            output,
+            k=k,
+            view_files=files,
+            overwrite=overwrite,
+            processes=jobs,
+            n_threads=threads,
+            **more,
+        )
+
     run_on_files(work, reranked=True, quiet=quiet, as_json=as_json)

@@ -16,6 +16,7 @@ from tk_spacy.cli.training import (
     named_options,
     sampling_changes,
     show_training,
+    view_files,
 )
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.list_features import LIST_FEATURES
@@ -25,6 +26,7 @@ from tk_spacy.plan import DEFAULT_FOLDS, SEARCHES, TrainOptions
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.training import TUNING_FOLDS
+from tk_spacy.udpipe.settings import UdpipeSettings
 
 PARSERS, SAMPLING = "Parsers", "Sampling parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
@@ -67,8 +69,9 @@ def train_cli(
         typer.Option(
             metavar="VIEW,...",
             help="Parsers that propose trees and score those of all, the main one first: sampling "
-            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), or "
-            "both.",
+            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), "
+            "udpipe (UDPipe 1's parser, which gives one tree), file:NAME (any other parser, see "
+            "--view-file), or several of them.",
             show_default="sampling, or spacy with --upstream",
             rich_help_panel=PARSERS,
         ),
@@ -99,6 +102,26 @@ def train_cli(
             help="Starts of the search for a sentence's trees.",
             show_default=str(SAMPLING_DEFAULT.restarts),
             rich_help_panel=SAMPLING,
+        ),
+    ] = None,
+    udpipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Settings of the udpipe view, such as iterations=20,transition_system=swap (names "
+            "in tk_spacy.udpipe.settings).",
+            show_default="quicker than UDPipe's own",
+            rich_help_panel=PARSERS,
+        ),
+    ] = None,
+    view_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME.PART=FILE",
+            help="Trees of the view file:NAME for the part train, dev or test: CoNLL-U with one "
+            "tree a sentence, or a k-best file. Those of train must come from parsers that did not "
+            "see the sentence. NAME=DIRECTORY takes train.conllu, dev.conllu and test.conllu.",
+            rich_help_panel=PARSERS,
         ),
     ] = None,
     upstream: Annotated[
@@ -342,6 +365,14 @@ def train_cli(
 
         tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,spacy
 
+    UDPipe's parser beside it, and the trees of any other one (parses/ has train.conllu, parsed by
+    jackknifing, and dev.conllu):
+
+        tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,udpipe,file:turbo
+        --view-file turbo=parses/
+
+        tk-spacy rerank model new.conllu -o out.conllu --view-file turbo=new.turbo.conllu
+
     A quick try with a weak parser:
 
         tk-spacy train train.conllu --dev dev.conllu -o model --epochs 3 --order 1 --folds 2
@@ -378,6 +409,8 @@ def train_cli(
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
             sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
+            udpipe=UdpipeSettings.from_text(udpipe or ""),
+            view_files=view_files(view_file or ()),
             upstream=upstream,
             backward=backward,
             config=config,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from tk_spacy.cli.shell import Shell, split
+from tk_spacy.errors import UserError
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import SUITED, Settings
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
+
+PARTS = ("train", "dev", "test")
 
 
 def by_sources(name: str) -> str:
@@ -44,6 +47,32 @@ def named_options(context: typer.Context) -> frozenset[str]:
 def sampling_changes(**given: int | None) -> dict[str, int]:
     """The settings of the sampling parser that a user gave."""
     return {name: value for name, value in given.items() if value is not None}
+
+
+def view_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
+    """The files of `--view-file NAME.PART=FILE` or `NAME=DIRECTORY`, by name and part.
+
+    Raises UserError for anything else.
+    """
+    found: dict[str, dict[str, Path]] = {}
+    for value in values:
+        left, is_pair, path = value.partition("=")
+        source, has_part, part = left.partition(".")
+        if has_part and part in PARTS and source and path:
+            files = {part: Path(path)}
+        elif is_pair and not has_part and source and Path(path).is_dir():
+            files = {name: Path(path, f"{name}.conllu") for name in PARTS}
+            files = {name: file for name, file in files.items() if file.exists()}
+        else:
+            raise UserError(
+                f"--view-file {value}: write NAME.PART=FILE, where PART is {', '.join(PARTS)}, or "
+                "NAME=DIRECTORY with train.conllu, dev.conllu and perhaps test.conllu in it"
+            )
+        for name, file in files.items():
+            if name in found.setdefault(source, {}):
+                raise UserError(f"--view-file {value}: {source}.{name} is given twice")
+            found[source][name] = file
+    return found
 
 
 def show_training(

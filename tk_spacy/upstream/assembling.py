@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import spacy
 
 from tk_spacy.component import add_reranker
+from tk_spacy.parser_component import add_parser
 from tk_spacy.reranker import Reranker
+from tk_spacy.udpipe.source import UdpipeSource
+from tk_spacy.udpipe_component import add_udpipe
 from tk_spacy.upstream.spacy_parser import SpacySource
 from tk_spacy.views.protocol import ViewSource
 
@@ -36,10 +39,12 @@ def make_pipeline(
         if isinstance(source, SpacySource):
             names.append(source.component)
         else:
-            from tk_spacy.parser_component import add_parser  # noqa: PLC0415
-
-            name = component_name(source.names[0])
-            names.append(add_parser(nlp, source.parser, name=name).name)  # type: ignore[attr-defined]
+            parser: Any = source.parser  # type: ignore[attr-defined]
+            if isinstance(source, UdpipeSource):
+                names.append(add_udpipe(nlp, parser).name)
+            else:
+                name = component_name(source.names[0])
+                names.append(add_parser(nlp, parser, name=name).name)
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)

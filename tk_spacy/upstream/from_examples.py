@@ -111,12 +111,17 @@ def pipeline_view(
 ) -> View:
     """The view that trains parsers like a component of a pipeline."""
     from tk_spacy.parser_component import TkParser  # noqa: PLC0415
+    from tk_spacy.udpipe_component import TkUdpipe  # noqa: PLC0415
 
     parser = nlp.get_pipe(component)
     if isinstance(parser, TkParser):
         from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
         return SamplingView.from_settings({"seed": seed, **parser.settings})
+    if isinstance(parser, TkUdpipe):
+        from tk_spacy.views.udpipe_view import UdpipeView  # noqa: PLC0415
+
+        return UdpipeView.from_settings({"seed": seed, **parser.settings})
     return SpacyView(
         config=fold_config(nlp, component, max_steps=max_steps),
         component=component,

@@ -12,10 +12,11 @@ from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import TkParser
 from tk_spacy.reranker import Reranker
+from tk_spacy.udpipe_component import TkUdpipe
 from tk_spacy.upstream.component_checks import check_source, untrained
 from tk_spacy.upstream.doc_trees import DocSentence
 from tk_spacy.upstream.spacy_parser import SpacySource, source_names
-from tk_spacy.views.protocol import ViewSource
+from tk_spacy.views.protocol import FILE_PREFIX, ViewSource
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -42,6 +43,7 @@ def pipeline_sources(
     """
     sources: list[ViewSource] = []
     views = list(reranker.about.get("views") or {}) if reranker is not None else []
+    views = [name for name in views if not name.startswith(FILE_PREFIX)]
     for number, name in enumerate(components):
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
@@ -55,6 +57,12 @@ def pipeline_sources(
             sources.append(
                 SamplingSource(component.parser, inventory=inventory, n_threads=n_threads, **known)
             )
+        elif isinstance(component, TkUdpipe):
+            from tk_spacy.udpipe.source import UdpipeSource  # noqa: PLC0415
+
+            if component.parser is None:
+                raise UserError(untrained(name, "parser"))
+            sources.append(UdpipeSource(component.parser, inventory=inventory))
         else:
             backward = None if reranker is None else reranker.about.get("backward")
             source = SpacySource(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tk_spacy.views.protocol import SAMPLING, SPACY, View
+from tk_spacy.views.protocol import FILE, SAMPLING, SPACY, UDPIPE, View
 from tk_spacy.views.specs import parse_specs
 
 
@@ -15,6 +15,8 @@ def make_views(
     *,
     seed: int = 0,
     sampling: Mapping[str, Any] | None = None,
+    udpipe: Mapping[str, Any] | None = None,
+    files: Mapping[str, Mapping[str, tuple[Path, Path]]] | None = None,
     upstream: str | None = None,
     config: Path | None = None,
     max_steps: int | None = None,
@@ -23,8 +25,9 @@ def make_views(
 ) -> tuple[View, ...]:
     """The views of those names (see `specs`), in order; the first is the main one.
 
-    sampling: settings of all sampling parsers that are not at their defaults.  The rest is of the
-    spaCy view: upstream is a pipeline to take instead of training one.
+    sampling, udpipe: settings of all these parsers that are not at their defaults.
+    files: of each file view its files, by part (see `FileView.read`).  The rest is of the spaCy
+    view: upstream is a pipeline to take instead of training one.
     Raises UserError where a setting makes no sense.
     """
     views: list[View] = []
@@ -34,6 +37,16 @@ def make_views(
 
             settings = {"seed": seed, **(sampling or {}), **spec.changes}
             views.append(SamplingView.from_settings(settings, name=spec.name))
+            continue
+        if spec.kind == FILE:
+            from tk_spacy.views.file_view import FileView  # noqa: PLC0415
+
+            views.append(FileView.read(spec.file, (files or {}).get(spec.file, {})))
+            continue
+        if spec.kind == UDPIPE:
+            from tk_spacy.views.udpipe_view import UdpipeView  # noqa: PLC0415
+
+            views.append(UdpipeView.from_settings({"seed": seed, **(udpipe or {})}))
             continue
         assert spec.kind == SPACY
         from tk_spacy.views.spacy_view import (  # noqa: PLC0415  (imports spaCy)

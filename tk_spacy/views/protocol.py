@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank import Sentence
 
-SAMPLING, SPACY = "sampling", "spacy"
-VIEW_NAMES = (SAMPLING, SPACY)
+SAMPLING, SPACY, UDPIPE = "sampling", "spacy", "udpipe"
+VIEW_NAMES = (SAMPLING, SPACY, UDPIPE)
 DEFAULT_VIEWS = (SAMPLING,)
+FILE = "file"
+FILE_PREFIX = f"{FILE}:"
+"""Before the name that the user gives to another parser, whose trees are in files."""
 
 Report = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""

@@ -16,6 +16,7 @@ from tk_spacy.component import FACTORY as RERANKER
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import FACTORY as SAMPLING_PARSER
 from tk_spacy.treebank import Sentence
+from tk_spacy.udpipe_component import FACTORY as UDPIPE_PARSER
 from tk_spacy.upstream.loading import (
     check_config,
     check_sentences,
@@ -155,7 +156,7 @@ class GivenSpacyView:
         """
         nlp = load_pipeline(pipeline)
         parser = find_parser(nlp, where=pipeline)
-        for name in (RERANKER, SAMPLING_PARSER):
+        for name in (RERANKER, SAMPLING_PARSER, UDPIPE_PARSER):
             if name in nlp.component_names:
                 raise UserError(
                     f"{pipeline}: has a component {name!r} already; give a pipeline without it "

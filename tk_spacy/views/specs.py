@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.views.protocol import SAMPLING, VIEW_NAMES
+from tk_spacy.views.protocol import FILE, FILE_PREFIX, SAMPLING, VIEW_NAMES
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 
@@ -20,15 +20,19 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 class ViewSpec:
     """One view as it was asked for.
 
-    kind: of VIEW_NAMES.  changes: settings that are this view's alone, by name.
+    kind: of VIEW_NAMES, or FILE.  changes: settings that are this view's alone, by name.
+    file: what the user calls the parser whose trees are in files.
     """
 
     kind: str
     changes: dict[str, Any] = field(default_factory=dict)
+    file: str = ""
 
     @property
     def name(self) -> str:
         """What the view is called, in files and tables: the kind, and what is different."""
+        if self.file:
+            return f"{FILE_PREFIX}{self.file}"
         return "-".join(
             [self.kind, *(_UNSAFE.sub("", f"{name}{v}") for name, v in self.changes.items())]
         )
@@ -54,8 +58,12 @@ def kinds(texts: Sequence[str]) -> set[str]:
 
 def _parse(text: str) -> ViewSpec:
     kind, *settings = text.split(":")
+    if kind == FILE:
+        return ViewSpec(FILE, file=text.removeprefix(FILE_PREFIX))
     if kind not in VIEW_NAMES:
-        raise UserError(f"unknown view {kind!r}; choose from {', '.join(VIEW_NAMES)}")
+        raise UserError(
+            f"unknown view {kind!r}; choose from {', '.join(VIEW_NAMES)}, {FILE_PREFIX}NAME"
+        )
     if settings and kind != SAMPLING:
         raise UserError(f"view {text!r}: only a {SAMPLING} view has settings of its own")
     changes: dict[str, Any] = {}

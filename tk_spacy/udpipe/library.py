@@ -1,0 +1,28 @@
+"""UDPipe's library, where it is installed."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+from tk_spacy.errors import UserError
+
+
+def udpipe() -> Any:
+    """The module ufal.udpipe.  Raises UserError where it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            # Its generated types lack an attribute that Python 3.12 misses.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return importlib.import_module("ufal.udpipe")
+    except ImportError as error:
+        raise UserError(
+            f"UDPipe cannot be loaded ({error}); install it: pip install 'tk-spacy[udpipe]'"
+        ) from error
+
+
+def version() -> str:
+    """Its version.  Raises UserError where it is not installed."""
+    found = udpipe().Version.current()
+    return f"{found.major}.{found.minor}.{found.patch}"
