@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, check_alternatives
 from tk_spacy.errors import UserError
+from tk_spacy.extras import check_extras
 from tk_spacy.kbest_io import FileSource
 from tk_spacy.places import (
     check_different,
@@ -257,6 +258,8 @@ def make_plan(options: TrainOptions) -> Plan:
     notes += overlap_notes(sentences)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
+    for names in (options.settings.properties, options.sampling.get("extra", ())):
+        check_extras(names, sentences["train"], where=str(options.train))
     inventory = LabelInventory()
     ready = {
         "train": options.candidates,

@@ -17,6 +17,7 @@ from tk_spacy.cli.training import (
     sampling_changes,
     show_training,
 )
+from tk_spacy.extras import CHOICES
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
@@ -278,6 +279,17 @@ def train_cli(
         bool,
         typer.Option("--lemma/--no-lemma", help="LEMMA as a property.", rich_help_panel=RERANKER),
     ] = DEFAULT.use_lemma,
+    properties: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help=f"Further properties of words that the kernel compares: {CHOICES}; or none. "
+            "misc:NAME is the value of NAME in MISC; FILE holds a form, a tab and its value in "
+            "each line (word clusters, say), of which LENGTH characters count.",
+            rich_help_panel=RERANKER,
+            show_default="none",
+        ),
+    ] = ",".join(DEFAULT.properties),
     shuffle_seed: Annotated[
         int | None,
         typer.Option(
@@ -389,6 +401,7 @@ def train_cli(
                 skip=split(skip),
                 bits=bits,
                 use_lemma=lemma,
+                properties=split(properties),
                 shuffle_seed=shuffle_seed,
                 add_gold=add_gold,
                 **given,
