@@ -167,12 +167,14 @@ class TkParser(TrainedComponent["SamplingParser", "ParsedSentence"]):
         if model is not None:
             self.parser = read_parser(Path(model), component=self.name)
             return
+        from tk_spacy.extras import check_extras  # noqa: PLC0415
         from tk_spacy.properties import morph_note  # noqa: PLC0415
         from tk_spacy.sampling.training import train_sampling_parser  # noqa: PLC0415
         from tk_spacy.upstream.gold import gold_sentences  # noqa: PLC0415
 
         settings = self._check_settings()
         sentences = gold_sentences(get_examples())
+        check_extras(settings.extra, sentences, where=f"{self.name}: the training examples")
         if (note := morph_note(sentences)) is not None:
             warnings.warn(f"{self.name}: {note}", stacklevel=2)
         self.parser = train_sampling_parser(sentences, settings=settings, n_threads=self.n_threads)

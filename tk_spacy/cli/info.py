@@ -168,7 +168,8 @@ def _view(view: dict[str, Any]) -> str:
         twin = ", with right-to-left twin" if view["backward"] else ""
         steps = f", {view['max_steps']} steps" if view["max_steps"] else ""
         return f"trained, config {view['config']}{steps}{twin}"
-    return f"trained, order {view['order']}, {view['epochs']} epochs"
+    extra = f", with {', '.join(view['extra'])}" if view.get("extra") else ""
+    return f"trained, order {view['order']}, {view['epochs']} epochs{extra}"
 
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -102,6 +102,16 @@ def train_cli(
             rich_help_panel=SAMPLING,
         ),
     ] = None,
+    extra: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Further properties of words that the parser has features of; names as for "
+            "--properties.",
+            show_default="none",
+            rich_help_panel=SAMPLING,
+        ),
+    ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
@@ -378,7 +388,10 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
-            sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
+            sampling=sampling_changes(
+                epochs=epochs, order=order, restarts=restarts,
+                extra=None if extra is None else split(extra),
+            ),
             upstream=upstream,
             backward=backward,
             config=config,
