@@ -135,6 +135,11 @@ class TrainOptions:
 
     def _check_use(self) -> None:
         """Raises UserError for options that have no effect beside the others."""
+        if self.settings.properties and not self.settings.kernel_parts:
+            raise UserError(
+                f"properties ({', '.join(self.settings.properties)}) would have no effect: the "
+                "kernel compares them, and kernel parts are none; leave one of them out"
+            )
         lists = [self.candidates, self.dev_candidates]
         if self.test is not None:
             lists.append(self.test_candidates)

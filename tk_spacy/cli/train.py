@@ -389,7 +389,9 @@ def train_cli(
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
             sampling=sampling_changes(
-                epochs=epochs, order=order, restarts=restarts,
+                epochs=epochs,
+                order=order,
+                restarts=restarts,
                 extra=None if extra is None else split(extra),
             ),
             upstream=upstream,

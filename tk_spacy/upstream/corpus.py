@@ -62,8 +62,8 @@ def doc_from_sentence(
     """A Doc with one token a word and the sentence's start preset, so that no parser splits it.
 
     With gold_tags it carries the XPOS, UPOS, FEATS and LEMMA columns as TAG, POS, MORPH and LEMMA;
-    with_tree adds HEAD and DEPREL.  `token._.tk_misc` is the MISC column.  Raises UserError where a UPOS value is none of UD's or FEATS
-    are no list of Name=Value.
+    with_tree adds HEAD and DEPREL.  `token._.tk_misc` is the MISC column.  Raises UserError where a
+    UPOS value is none of UD's or FEATS are no list of Name=Value.
     """
     n = len(sentence)
     columns: dict[str, Any] = {}

@@ -20,8 +20,8 @@ from tk_spacy.candidates import CandidateList
 from tk_spacy.properties import Schema
 from tk_spacy.tree_rows import invalid_trees
 from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.upstream.corpus import UD_ROOT, has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.upstream.component_checks import MISC_EXTENSION
+from tk_spacy.upstream.corpus import UD_ROOT, has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.upstream.projectivity import DECORATION
 
 Int32 = NDArray[np.int32]
