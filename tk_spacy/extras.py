@@ -161,6 +161,24 @@ def read_table(path: Path) -> dict[str, str]:
     return table
 
 
+def tables_to_lists(tables: Tables) -> dict[str, list[list[str]]]:
+    """Forms and values of each table, as a model stores them."""
+    return {name: [list(table), list(table.values())] for name, table in tables.items()}
+
+
+def tables_from_lists(
+    data: Mapping[str, list[list[str]]], extras: Iterable[Extra]
+) -> dict[str, dict[str, str]]:
+    """The inverse of `tables_to_lists`.  Raises ValueError where they are not what extras need."""
+    tables = {name: dict(zip(*columns, strict=True)) for name, columns in data.items()}
+    if set(tables) != {extra.table for extra in extras if extra.kind == "table"}:
+        raise ValueError(f"the tables are {sorted(tables)}, not those of the extras")
+    for name, table in tables.items():
+        if not all(isinstance(text, str) for pair in table.items() for text in pair):
+            raise ValueError(f"the table {name!r} holds something else than strings")
+    return tables
+
+
 def check_extras(names: Sequence[str], train: Sequence[Sentence], *, where: str) -> None:
     """Raises UserError for a property that no word of the training sentences has.
 

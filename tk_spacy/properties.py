@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.extras import Extra, read_tables
+from tk_spacy.extras import Extra, read_tables, tables_from_lists, tables_to_lists
 from tk_spacy.treebank import Sentence, parse_feats
 
 MISSING = 0
@@ -287,9 +287,7 @@ class Schema:
         }
         if self.extras:  # else as it was before there were any
             data["extras"] = [extra.name for extra in self.extras]
-            data["tables"] = {
-                name: [list(table), list(table.values())] for name, table in self.tables.items()
-            }
+            data["tables"] = tables_to_lists(self.tables)
         return data
 
     @classmethod
@@ -321,7 +319,7 @@ class Schema:
             values=tuple(_in_order(table) for table in data["values"]),
             labels=_in_order(data["labels"]),
             extras=extras,
-            tables=_read_tables(data.get("tables", {}), extras),
+            tables=tables_from_lists(data.get("tables", {}), extras),
         )
 
 
@@ -381,16 +379,6 @@ def _declare(
         yield Property(f"pos|{name}", POS, 0, FIRST_MORPH + i, 0)
     for i, name in enumerate(extras, start=FIRST_MORPH + len(morph)):
         yield Property(name, i)
-
-
-def _read_tables(data: dict[str, Any], extras: Iterable[Extra]) -> dict[str, dict[str, str]]:
-    tables = {name: dict(zip(*columns, strict=True)) for name, columns in data.items()}
-    if set(tables) != {extra.table for extra in extras if extra.kind == "table"}:
-        raise ValueError(f"the tables are {sorted(tables)}, not those of the extras")
-    for name, table in tables.items():
-        if not all(isinstance(text, str) for pair in table.items() for text in pair):
-            raise ValueError(f"the table {name!r} holds something else than strings")
-    return tables
 
 
 def _number(values: Iterable[str]) -> dict[str, int]:
