@@ -12,7 +12,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.extras import Extra, check_extras, check_names, read_table, read_tables
 from tk_spacy.kernel import kernel_matrix
 from tk_spacy.part_types import part_type
-from tk_spacy.properties import FEW_VALUES, FIRST_ID, FIRST_MORPH, MISSING, Schema
+from tk_spacy.properties import FIRST_ID, FIRST_MORPH, MISSING, Schema
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence
 
@@ -124,15 +124,12 @@ def test_extras_kernel_counts_shared_combinations(type_name, table):
     assert more > 10
 
 
-@pytest.mark.parametrize("few", [0, FEW_VALUES])
-def test_extras_compiled_scores_are_those_of_the_kernel(few, table, monkeypatch):
-    """Whether extras stand singly or, having few values, in a group."""
-    monkeypatch.setattr("tk_spacy.properties.FEW_VALUES", few)
+def test_extras_compiled_scores_are_those_of_the_kernel(table):
     rng = np.random.default_rng(5)
     pair = [random_sentence(rng, 40), random_sentence(rng, 30)]
     schema = Schema.fit(pair, extras=NAMES)
     own = [i for i, p in enumerate(schema.properties) if p.name in NAMES]
-    assert schema.property_groups()[3:] == ([own] if few else [])
+    assert not set(own) & {i for group in schema.property_groups() for i in group}
     (nodes, rows), (query, parts) = (encoded_parts(schema, s, part_type("arc")) for s in pair)
     problem = Problem(
         name="arc",
@@ -155,13 +152,6 @@ def test_extras_are_no_manual_features():
     with_extras = Schema.fit([sentence], extras=["suffix1", "shape"]).encode(sentence).fields
     assert with_extras.flags.c_contiguous
     assert with_extras.tolist() == fields.tolist()
-
-
-def test_extras_with_many_values_are_in_no_group():
-    forms = [f"w{i}" for i in range(FEW_VALUES + 1)]
-    schema = Schema.fit([Sentence.from_columns(forms=forms)], extras=["lower", "prefix1", "shape"])
-    grouped = [schema.properties[i].name for i in schema.property_groups()[3]]
-    assert grouped == ["prefix1", "shape"]
 
 
 def test_extras_never_seen_in_training_equal_nothing():

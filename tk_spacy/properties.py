@@ -43,9 +43,6 @@ a word's number, say), the most frequent ones are taken, and memory stays within
 """
 MAX_FEATS = 10_000
 """Different FEATS whose ids are remembered before all are forgotten; treebanks have hundreds."""
-FEW_VALUES = 100
-"""Values of an extra, at most, for its combinations with other such extras to be few."""
-
 MAX_XPOS = 1000
 MIN_XPOS_FILLED = 0.99
 
@@ -262,18 +259,16 @@ class Schema:
     def property_groups(self) -> list[list[int]]:
         """Columns of node rows in groups whose combinations of values are few.
 
-        The word's own tags and FEATS, its left neighbour's and its right neighbour's tags, and
-        extras with few values.  What has a word form or a lemma in it is in none.
+        The word's own tags and FEATS, its left neighbour's and its right neighbour's tags.  What
+        has a word form or a lemma in it is in none, nor is an extra: where it has few values each
+        of them is frequent and has a row of its own (see support_scoring), which is faster than
+        more combinations.
         """
         groups: dict[int, list[int]] = {0: [], -1: [], 1: []}
-        few: list[int] = []
         for i, p in enumerate(self.properties):
-            if p.first >= self.n_columns:
-                if len(self.values[p.first]) <= FEW_VALUES:
-                    few.append(i)
-            elif not {p.first, p.second} & {FORM, LEMMA}:
+            if not {p.first, p.second} & {FORM, LEMMA} and p.first < self.n_columns:
                 groups[p.first_offset or p.second_offset].append(i)
-        return [*groups.values(), *([few] if few else [])]
+        return list(groups.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, for msgpack or JSON; ids are positions."""
