@@ -69,8 +69,9 @@ class TkParser(TrainedComponent["SamplingParser", "ParsedSentence"]):
 
     The parser reads words, TAG, POS, MORPH and perhaps LEMMA, from components before it or from the
     Doc as it comes; what `extra` in the settings names of MISC from `token._.tk_misc`, which holds
-    the column as CoNLL-U has it.  Sentences are those that the Doc has (from a `senter`, or preset);
-    a Doc without any is one sentence.  White space is left out, and hangs on the word before it.
+    the column as CoNLL-U has it.  Sentences are those that the Doc has (from a `senter`, or
+    preset); a Doc without any is one sentence.  White space is left out, and hangs on the word
+    before it.
 
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
