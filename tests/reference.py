@@ -4,6 +4,7 @@ with them beyond the part types' declarations and, for Phi_g, the feature ids.""
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from itertools import product
 
@@ -19,7 +20,9 @@ def length_bin(distance):
     raise AssertionError(distance)
 
 
-def node_strings(sentence, word, *, pos_column, use_cpos, morph, use_lemma=False):
+def node_strings(
+    sentence, word, *, pos_column, use_cpos, morph, use_lemma=False, extras=(), tables=None
+):
     """Table 1 of the paper as strings, for a word 1..n, the root (0) or the boundary (n + 1).
 
     Values never seen in training are kept: a test must not use them where that matters.
@@ -50,6 +53,8 @@ def node_strings(sentence, word, *, pos_column, use_cpos, morph, use_lemma=False
         given = dict(f.split("=", 1) for f in feats.split("|")) if feats != "_" else {}
         if use_lemma:
             out["lemma"] = sentence.lemmas[word - 1]
+        for name in extras:
+            out[name] = extra_string(sentence, word, name, tables or {})
     for name in morph:
         out[name] = given.get(name)
     pairs = [("pos", "form")] + [("pos", name) for name in morph]
@@ -61,6 +66,32 @@ def node_strings(sentence, word, *, pos_column, use_cpos, morph, use_lemma=False
             both[f"{a}|{b}"] = f"{out[a]}|{out[b]}"
     out.update(both)
     return {f"{name}={value}" for name, value in out.items() if value is not None}
+
+
+def extra_string(sentence, word, name, tables):
+    """The value of an extra property of a word, spelled out; tables: file name -> {form: value}."""
+    form, misc = sentence.forms[word - 1], sentence.misc[word - 1]
+    kind, _, rest = name.partition(":")
+    if kind == "misc":
+        found = [item.split("=", 1)[1] for item in misc.split("|") if item.startswith(rest + "=")]
+        return found[0] if found else None
+    if form == "_":
+        return None
+    if kind == "table":
+        file, _, length = rest.partition(":")
+        value = tables[file].get(form, tables[file].get(form.lower()))
+        return value[: int(length)] if value and length else value
+    if kind == "shape":
+        return re.sub(
+            r"(.)\1+",
+            r"\1\1",
+            re.sub(r"[0-9]", "d", re.sub(r"[a-z]", "x", re.sub(r"[A-Z]", "X", form))),
+        )
+    if kind == "lower":
+        return form.lower()
+    length = int(kind[-1])
+    letters = list(form.lower())
+    return "".join(letters[:length] if kind.startswith("prefix") else letters[-length:])
 
 
 def edge_strings(label, head, modifier):

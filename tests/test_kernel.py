@@ -54,6 +54,8 @@ def choices_of(schema):
         "use_cpos": schema.use_cpos,
         "morph": schema.morph,
         "use_lemma": schema.use_lemma,
+        "extras": [extra.name for extra in schema.extras],
+        "tables": schema.tables,
     }
 
 

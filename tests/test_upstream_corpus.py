@@ -46,7 +46,7 @@ def test_corpus_docs_keep_spaces():
     )
     doc = doc_from_sentence(spacy.blank("xx").vocab, sentence)
     assert doc.text == "Nein, danke"
-    assert sentence_from_doc(doc).misc == ("SpaceAfter=No", "_", "SpaceAfter=No")
+    assert sentence_from_doc(doc).misc == ("SpaceAfter=No", "_", "Gloss=x|SpaceAfter=No")
     assert not sentence_from_doc(doc).has_tree
 
 

@@ -68,8 +68,10 @@ class TkParser(TrainedComponent["SamplingParser", "ParsedSentence"]):
     n_threads: None for all that are available; the result does not depend on it.
 
     The parser reads words, TAG, POS, MORPH and perhaps LEMMA, from components before it or from the
-    Doc as it comes.  Sentences are those that the Doc has (from a `senter`, or preset); a Doc
-    without any is one sentence.  White space is left out, and hangs on the word before it.
+    Doc as it comes; what `extra` in the settings names of MISC from `token._.tk_misc`, which holds
+    the column as CoNLL-U has it.  Sentences are those that the Doc has (from a `senter`, or
+    preset); a Doc without any is one sentence.  White space is left out, and hangs on the word
+    before it.
 
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
@@ -167,12 +169,14 @@ class TkParser(TrainedComponent["SamplingParser", "ParsedSentence"]):
         if model is not None:
             self.parser = read_parser(Path(model), component=self.name)
             return
+        from tk_spacy.extras import check_extras  # noqa: PLC0415
         from tk_spacy.properties import morph_note  # noqa: PLC0415
         from tk_spacy.sampling.training import train_sampling_parser  # noqa: PLC0415
         from tk_spacy.upstream.gold import gold_sentences  # noqa: PLC0415
 
         settings = self._check_settings()
         sentences = gold_sentences(get_examples())
+        check_extras(settings.extra, sentences, where=f"{self.name}: the training examples")
         if (note := morph_note(sentences)) is not None:
             warnings.warn(f"{self.name}: {note}", stacklevel=2)
         self.parser = train_sampling_parser(sentences, settings=settings, n_threads=self.n_threads)

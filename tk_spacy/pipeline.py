@@ -116,6 +116,7 @@ def _train_rerankers(
         plan.parts["dev"].sentences,
         labels=_labels(lists),
         use_lemma=settings.use_lemma,
+        extras=settings.properties,
     )
     base = None
     if settings.kernel_parts and settings.manual_parts:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, check_alternatives
 from tk_spacy.errors import UserError
+from tk_spacy.extras import check_extras
 from tk_spacy.kbest_io import FileSource
 from tk_spacy.places import (
     check_different,
@@ -162,6 +163,11 @@ class TrainOptions:
 
     def _check_use(self) -> None:
         """Raises UserError for options that have no effect beside the others."""
+        if self.settings.properties and not self.settings.kernel_parts:
+            raise UserError(
+                f"properties ({', '.join(self.settings.properties)}) would have no effect: the "
+                "kernel compares them, and kernel parts are none; leave one of them out"
+            )
         lists = [self.candidates, self.dev_candidates]
         if self.test is not None:
             lists.append(self.test_candidates)
@@ -287,6 +293,8 @@ def make_plan(options: TrainOptions) -> Plan:
     notes += overlap_notes(sentences)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
+    for names in (options.settings.properties, options.sampling.get("extra", ())):
+        check_extras(names, sentences["train"], where=str(options.train))
     # All at once, so that their order does not depend on which parser is asked first.
     inventory = LabelInventory(sorted({label for s in sentences["train"] for label in s.deprels}))
     ready = {

@@ -4,10 +4,10 @@ Source: Taub-Tabib, Goldberg and Globerson (NAACL 2015), Table 1, on UD columns.
 where UD does: ``pos`` is XPOS only where a treebank fills it usefully, ``morph_i`` is one property
 per FEATS attribute.
 
-A *field* is an atomic value of one word (form, lemma, pos, cpos, each FEATS attribute); a
-*property* is one field, or two fields together, at a word or beside it.  The id of a pair is
-computed from the ids of its two fields, so no table of pairs is kept: two pairs are equal just when
-both their fields are.
+A *field* is an atomic value of one word (form, lemma, pos, cpos, each FEATS attribute, each extra,
+see extras.py); a *property* is one field, or two fields together, at a word or beside it.  The id
+of a pair is computed from the ids of its two fields, so no table of pairs is kept: two pairs are
+equal just when both their fields are.
 
 Id 0 is "no value": missing, or never seen in training.  It equals nothing, itself included.
 """
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.extras import Extra, read_tables, tables_from_lists, tables_to_lists
 from tk_spacy.treebank import Sentence, parse_feats
 
 MISSING = 0
@@ -85,6 +86,8 @@ class Schema:
     morph: the FEATS attributes, sorted.
     values: for each field, its values and their ids (from FIRST_ID on).
     labels: DEPREL values and their ids (from FIRST_ID on).
+    extras: further unigrams; their fields follow those of morph.
+    tables: what the extras of that kind look up.
     """
 
     pos_column: str
@@ -93,13 +96,17 @@ class Schema:
     morph: tuple[str, ...]
     values: tuple[dict[str, int], ...]
     labels: dict[str, int]
+    extras: tuple[Extra, ...] = ()
+    tables: dict[str, dict[str, str]] = field(default_factory=dict)
     properties: tuple[Property, ...] = field(init=False)
     _feats_rows: dict[str, Int32] = field(init=False, repr=False, default_factory=dict)
     _columns: tuple[Any, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.properties = tuple(_declare(self.morph, self.use_cpos, self.use_lemma))
-        n_fields = FIRST_MORPH + len(self.morph)
+        self.properties = tuple(
+            _declare(self.morph, self.use_cpos, self.use_lemma, [e.name for e in self.extras])
+        )
+        n_fields = self.n_columns + len(self.extras)
         first = np.array([p.first + (p.first_offset + 1) * n_fields for p in self.properties])
         pairs = np.array([i for i, p in enumerate(self.properties) if p.second >= 0], dtype=int)
         second = np.array(
@@ -113,6 +120,11 @@ class Schema:
                 raise ValueError(f"property {self.properties[i].name} has too many values")
         self._columns = (first, pairs, second, factor)
 
+    @property
+    def n_columns(self) -> int:
+        """Number of fields without those of the extras."""
+        return FIRST_MORPH + len(self.morph)
+
     @classmethod
     def fit(
         cls,
@@ -121,14 +133,17 @@ class Schema:
         *,
         labels: Iterable[str] = (),
         use_lemma: bool = False,
+        extras: Sequence[str] = (),
     ) -> Schema:
         """Collect the values of a training treebank.
 
         train: whose values get ids.  dev: read only to decide whether XPOS is usable.
         labels: further DEPREL values, e.g. those that occur in candidates only.
+        extras: names of further properties (see extras.Extra).
 
         Of more than MAX_MORPH attributes in FEATS those on the most words are kept (`morph_note`
         says so to a user).
+        Raises UserError where an extra is unknown, or its table cannot be read.
         """
         pos_column = choose_pos_column(train, dev)
         attributes: dict[str, set[str]] = {}
@@ -150,7 +165,13 @@ class Schema:
         for known in columns:
             known.discard("_")
         morph = tuple(sorted(attributes))
-        tables = [*columns, *(attributes[name] for name in morph)]
+        further = tuple(Extra.parse(name) for name in extras)
+        looked_up = read_tables(further)
+        of_extras = [
+            {value for s in train for value in extra.values(s, looked_up) if value is not None}
+            for extra in further
+        ]
+        tables = [*columns, *(attributes[name] for name in morph), *of_extras]
         same = pos_column == "UPOS" or all(s.xpos == s.upos for s in train)
         return cls(
             pos_column=pos_column,
@@ -159,13 +180,25 @@ class Schema:
             morph=morph,
             values=tuple(_number(table) for table in tables),
             labels=_number(deprels),
+            extras=further,
+            tables=looked_up,
         )
 
     def encode(self, sentence: Sentence) -> EncodedSentence:
-        """The ids of a sentence's fields and properties."""
+        """The ids of a sentence's fields and properties.
+
+        Manual features read the fields, and know nothing of extras: these are left out there.
+        """
+        fields = self.encode_fields(sentence)
+        nodes = self._nodes(fields)
+        if self.extras:
+            fields = np.ascontiguousarray(fields[:, : self.n_columns])
+        return EncodedSentence(nodes=nodes, fields=fields)
+
+    def encode_fields(self, sentence: Sentence) -> Int32:
+        """The ids of all fields, extras too: int32[n + 2, n_columns + E], see EncodedSentence."""
         n = len(sentence)
-        n_fields = FIRST_MORPH + len(self.morph)
-        fields = np.zeros((n + 2, n_fields), dtype=np.int32)
+        fields = np.zeros((n + 2, self.n_columns + len(self.extras)), dtype=np.int32)
         pos = sentence.xpos if self.pos_column == "XPOS" else sentence.upos
         columns = (sentence.forms, sentence.lemmas, pos, sentence.upos)
         for j, (column, table) in enumerate(zip(columns, self.values, strict=False)):
@@ -173,11 +206,17 @@ class Schema:
             fields[1 : n + 1, j] = [get(value, MISSING) for value in column]
         for i, feats in enumerate(sentence.feats, start=1):
             if feats != "_":
-                fields[i, FIRST_MORPH:] = self._morph_row(feats)
+                fields[i, FIRST_MORPH : self.n_columns] = self._morph_row(feats)
+        for j, extra in enumerate(self.extras, start=self.n_columns):
+            known = self.values[j]
+            fields[1 : n + 1, j] = [
+                MISSING if value is None else known.get(value, MISSING)
+                for value in extra.values(sentence, self.tables)
+            ]
         named = [FORM, POS, CPOS]
         fields[0, named] = ROOT
         fields[n + 1, named] = BOUNDARY
-        return EncodedSentence(nodes=self._nodes(fields), fields=fields)
+        return fields
 
     def label_id(self, deprel: str) -> int:
         """The id of a DEPREL, 0 where training never saw it."""
@@ -221,17 +260,19 @@ class Schema:
         """Columns of node rows in groups whose combinations of values are few.
 
         The word's own tags and FEATS, its left neighbour's and its right neighbour's tags.  What
-        has a word form or a lemma in it is in none.
+        has a word form or a lemma in it is in none, nor is an extra: where it has few values each
+        of them is frequent and has a row of its own (see support_scoring), which is faster than
+        more combinations.
         """
         groups: dict[int, list[int]] = {0: [], -1: [], 1: []}
         for i, p in enumerate(self.properties):
-            if not {p.first, p.second} & {FORM, LEMMA}:
+            if not {p.first, p.second} & {FORM, LEMMA} and p.first < self.n_columns:
                 groups[p.first_offset or p.second_offset].append(i)
         return list(groups.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, for msgpack or JSON; ids are positions."""
-        return {
+        data = {
             "pos_column": self.pos_column,
             "use_cpos": self.use_cpos,
             "use_lemma": self.use_lemma,
@@ -239,6 +280,10 @@ class Schema:
             "values": [list(table) for table in self.values],
             "labels": list(self.labels),
         }
+        if self.extras:  # else as it was before there were any
+            data["extras"] = [extra.name for extra in self.extras]
+            data["tables"] = tables_to_lists(self.tables)
+        return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Schema:
@@ -257,11 +302,10 @@ class Schema:
         for label in data["labels"]:
             if not label or any(character in label for character in "\t\n\r"):
                 raise ValueError(f"label {label!r} is empty or holds a tab or line break")
-        if len(data["values"]) != FIRST_MORPH + len(data["morph"]):
-            raise ValueError(
-                f"{len(data['values'])} tables of values, expected "
-                f"{FIRST_MORPH + len(data['morph'])}"
-            )
+        extras = tuple(Extra.parse(name) for name in data.get("extras", ()))
+        n_fields = FIRST_MORPH + len(data["morph"]) + len(extras)
+        if len(data["values"]) != n_fields:
+            raise ValueError(f"{len(data['values'])} tables of values, expected {n_fields}")
         return cls(
             pos_column=data["pos_column"],
             use_cpos=data["use_cpos"],
@@ -269,6 +313,8 @@ class Schema:
             morph=tuple(data["morph"]),
             values=tuple(_in_order(table) for table in data["values"]),
             labels=_in_order(data["labels"]),
+            extras=extras,
+            tables=tables_from_lists(data.get("tables", {}), extras),
         )
 
 
@@ -310,7 +356,9 @@ def morph_note(train: Iterable[Sentence]) -> str | None:
     )
 
 
-def _declare(morph: Sequence[str], use_cpos: bool, use_lemma: bool) -> Iterable[Property]:
+def _declare(
+    morph: Sequence[str], use_cpos: bool, use_lemma: bool, extras: Sequence[str]
+) -> Iterable[Property]:
     unigrams = [("form", FORM), ("pos", POS)] + ([("cpos", CPOS)] if use_cpos else [])
     for name, column in unigrams:
         for offset, mark in ((0, ""), (-1, "-1"), (1, "+1")):
@@ -324,6 +372,8 @@ def _declare(morph: Sequence[str], use_cpos: bool, use_lemma: bool) -> Iterable[
     yield Property("pos|form", POS, 0, FORM, 0)
     for i, name in enumerate(morph):
         yield Property(f"pos|{name}", POS, 0, FIRST_MORPH + i, 0)
+    for i, name in enumerate(extras, start=FIRST_MORPH + len(morph)):
+        yield Property(name, i)
 
 
 def _number(values: Iterable[str]) -> dict[str, int]:

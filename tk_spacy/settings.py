@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from tk_spacy.errors import UserError
+from tk_spacy.extras import LEMMA_NAME, check_names
 from tk_spacy.features import FEATURE_TYPES, FRAME, SPAN
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
@@ -39,6 +40,8 @@ class Settings:
     bits: the manual features are hashed to that many bits.
     use_lemma: LEMMA as an extra property.
     combiner: where several parsers propose trees, learn to weigh what they say of each arc first.
+    properties: names of further properties of words that the kernel compares, see extras.CHOICES;
+        "lemma" among them is use_lemma by another name.
     shuffle_seed: shuffles the sentences anew in each iteration; None keeps their order.
     add_gold: adds the gold tree to training lists that lack it.
     """
@@ -56,6 +59,7 @@ class Settings:
     bits: int = 22
     use_lemma: bool = False
     combiner: bool = True
+    properties: tuple[str, ...] = ()
     shuffle_seed: int | None = None
     add_gold: bool = False
 
@@ -81,6 +85,10 @@ class Settings:
                 raise UserError(
                     f"{_words(name)} is {getattr(self, name)!r}; it must be true or false"
                 )
+        names = check_names("properties", self.properties)
+        if LEMMA_NAME in names:
+            object.__setattr__(self, "use_lemma", True)
+        object.__setattr__(self, "properties", tuple(n for n in names if n != LEMMA_NAME))
         for names, known in (
             (self.kernel_parts, tuple(PART_TYPES)),
             (self.manual_parts, FEATURE_TYPES),
@@ -121,9 +129,14 @@ class Settings:
             raise UserError(f"competitor is {self.competitor!r}; choose best or violator")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values (C as null where it is infinite)."""
+        """JSON values (C as null where it is infinite).
+
+        Without further properties as before there were any, so that such a model is the same.
+        """
         data = asdict(self)
         data["C"] = None if math.isinf(self.C) else self.C
+        if not self.properties:
+            del data["properties"]
         return data
 
     @classmethod

@@ -176,7 +176,8 @@ def _view(view: dict[str, Any]) -> str:
         return f"trees from {', '.join(view['files'].values())} ({kind})"
     if "transition_system" in view:
         return f"UDPipe, trained, {view['transition_system']}, {view['iterations']} iterations"
-    return f"trained, order {view['order']}, {view['epochs']} epochs"
+    extra = f", with {', '.join(view['extra'])}" if view.get("extra") else ""
+    return f"trained, order {view['order']}, {view['epochs']} epochs{extra}"
 
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -18,6 +18,7 @@ from tk_spacy.cli.training import (
     show_training,
     view_files,
 )
+from tk_spacy.extras import CHOICES
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
@@ -122,6 +123,16 @@ def train_cli(
             "tree a sentence, or a k-best file. Those of train must come from parsers that did not "
             "see the sentence. NAME=DIRECTORY takes train.conllu, dev.conllu and test.conllu.",
             rich_help_panel=PARSERS,
+        ),
+    ] = None,
+    extra: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Further properties of words that the parser has features of; names as for "
+            "--properties.",
+            show_default="none",
+            rich_help_panel=SAMPLING,
         ),
     ] = None,
     upstream: Annotated[
@@ -310,6 +321,17 @@ def train_cli(
             rich_help_panel=RERANKER,
         ),
     ] = DEFAULT.combiner,
+    properties: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help=f"Further properties of words that the kernel compares: {CHOICES}; or none. "
+            "misc:NAME is the value of NAME in MISC; FILE holds a form, a tab and its value in "
+            "each line (word clusters, say), of which LENGTH characters count.",
+            rich_help_panel=RERANKER,
+            show_default="none",
+        ),
+    ] = ",".join(DEFAULT.properties),
     shuffle_seed: Annotated[
         int | None,
         typer.Option(
@@ -408,7 +430,12 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
-            sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
+            sampling=sampling_changes(
+                epochs=epochs,
+                order=order,
+                restarts=restarts,
+                extra=None if extra is None else split(extra),
+            ),
             udpipe=UdpipeSettings.from_text(udpipe or ""),
             view_files=view_files(view_file or ()),
             upstream=upstream,
@@ -434,6 +461,7 @@ def train_cli(
                 bits=bits,
                 use_lemma=lemma,
                 combiner=combiner,
+                properties=split(properties),
                 shuffle_seed=shuffle_seed,
                 add_gold=add_gold,
                 **given,

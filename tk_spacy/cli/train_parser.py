@@ -10,7 +10,8 @@ import typer
 
 import tk_spacy
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
+from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
+from tk_spacy.extras import CHOICES, check_extras
 from tk_spacy.places import check_different, check_output, check_outside, fingerprint
 from tk_spacy.progress import Progress
 from tk_spacy.properties import morph_note
@@ -50,6 +51,7 @@ def train_parser(
     parts = {
         name: load_treebank(path, single_root=settings.single_root) for name, path in files.items()
     }
+    check_extras(settings.extra, parts["train"], where=str(train))
     progress = progress or Progress()
     if (note := morph_note(parts["train"])) is not None:
         progress.warn(note)
@@ -157,6 +159,16 @@ def train_parser_cli(
             "--single-root/--many-roots", help="Whether a tree has exactly one word as root."
         ),
     ] = DEFAULT.single_root,
+    extra: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help=f"Further properties of words with features: {CHOICES}; or none. misc:NAME is the "
+            "value of NAME in MISC; FILE holds a form, a tab and its value in each line (word "
+            "clusters, say), of which LENGTH characters count.",
+            show_default="none",
+        ),
+    ] = ",".join(DEFAULT.extra),
     seed: Annotated[int, typer.Option(min=0, help="Seed of shuffling and search.")] = DEFAULT.seed,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a parser that is there already.")
@@ -180,7 +192,7 @@ def train_parser_cli(
     with shell.guard():
         settings = SamplingSettings(
             epochs=epochs, order=order, restarts=restarts, C=aggressiveness, bits=bits,
-            single_root=single_root, seed=seed,
+            single_root=single_root, seed=seed, extra=split(extra),
         )  # fmt: skip
         with progress_of(shell) as progress:
             told = train_parser(

@@ -44,7 +44,7 @@ def named_options(context: typer.Context) -> frozenset[str]:
     )
 
 
-def sampling_changes(**given: int | None) -> dict[str, int]:
+def sampling_changes(**given: int | tuple[str, ...] | None) -> dict[str, Any]:
     """The settings of the sampling parser that a user gave."""
     return {name: value for name, value in given.items() if value is not None}
 

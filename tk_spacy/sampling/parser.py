@@ -24,7 +24,7 @@ from tk_spacy.model_files import (
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts
 from tk_spacy.passive_aggressive import add_candidate_scores
-from tk_spacy.properties import FIRST_ID, FIRST_MORPH, Schema
+from tk_spacy.properties import FIRST_ID, Schema
 from tk_spacy.sampling.decoder import Scorer, decode
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
@@ -297,5 +297,5 @@ def make_scorer(
         label_margin=settings.label_margin,
         arc_margin=settings.arc_margin,
         single_root=settings.single_root,
-        morph_end=FIRST_MORPH + len(schema.morph),
+        morph_end=schema.n_columns,
     )

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tk_spacy.errors import UserError
+from tk_spacy.extras import check_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class SamplingSettings:
     arc_margin: how far below a word's best arc, labels and all, an arc is still kept.
     label_share: share of a k-best list that may differ from better trees in labels alone.
     seed: of the shuffling and the search.
+    extra: names of further properties of words that arcs have features of, see extras.CHOICES.
     """
 
     order: int = 3
@@ -63,9 +65,15 @@ class SamplingSettings:
     arc_margin: float = 3.0
     label_share: float = 0.1
     seed: int = 0
+    extra: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "extra", check_names("extra", self.extra))
+        if len(self.extra) > MOST_NAMES:
+            raise UserError(f"extra has {len(self.extra)} names; give at most {MOST_NAMES}")
         for field in fields(self):
+            if field.name == "extra":
+                continue
             value = getattr(self, field.name)
             if field.type == "bool":
                 wanted = isinstance(value, bool)
@@ -87,9 +95,14 @@ class SamplingSettings:
                 raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values (C as null where it is infinite)."""
+        """JSON values (C as null where it is infinite).
+
+        Without extras as before there were any, so that such a parser is the same.
+        """
         data = asdict(self)
         data["C"] = None if math.isinf(self.C) else self.C
+        if not self.extra:
+            del data["extra"]
         return data
 
     @classmethod
@@ -102,6 +115,9 @@ class SamplingSettings:
             raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
         return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
 
+
+MOST_NAMES = 16
+"""Extras of a parser, at most (MOST_NAMED in templates.pxd)."""
 
 SEARCH_ONLY = ("exact_starts", "restarts", "list_restarts", "list_patience", "label_share")
 """The settings that a trained parser does not depend on."""

@@ -35,6 +35,7 @@ cdef enum:
     SUFFIX3 = 3
     SHAPE = 4
     CLASS = 5
+    N_EXTRA = 6          # and behind those, what a user names
 
 
 cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil:
@@ -110,6 +111,27 @@ cdef void arc_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil
         for b in range(first + 1, last):
             trail = mix(trail, value_at(x, b, POS))
         emit(sink, key4(236, hp, mp, trail, dir))
+    named_templates(sink, x, h, m)
+
+
+cdef void named_templates(Sink *sink, const Words *x, int h, int m) noexcept nogil:
+    """Features of an arc for each property of words that a user names, where the words have it."""
+    cdef int first = x.morph_end + N_EXTRA, j
+    cdef uint64_t where = binned(m - h), dir = m > h, a, b
+    cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
+    cdef uint64_t hc = value_at(x, h, CPOS), mc = value_at(x, m, CPOS)
+    for j in range(min(<int>x.n_fields - first, MOST_NAMED)):
+        a, b = value_at(x, h, first + j), value_at(x, m, first + j)
+        if b:
+            emit(sink, mix(key4(240, j, b, hp, mp), dir))
+            emit(sink, key4(241, j, b, mp, where))
+            emit(sink, key4(242, j, b, value_at(x, h, LEMMA), dir))
+        if a:
+            emit(sink, mix(key4(243, j, a, hp, mp), dir))
+            emit(sink, key4(244, j, a, hp, where))
+        if a and b:
+            emit(sink, key4(245, j, a, b, dir))
+            emit(sink, mix(mix(key4(246, j, a, b, hc), mc), dir))
 
 
 cdef void crossing_templates(Sink *sink, const Words *x, int h, int m, int label) noexcept nogil:

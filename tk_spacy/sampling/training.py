@@ -18,7 +18,7 @@ from tk_spacy.sampling.decoder import Scorer, decode, kept_heads
 from tk_spacy.sampling.parser import SamplingParser, make_scorer
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.updates import Learner
-from tk_spacy.sampling.words import N_EXTRA, Corpus, encode
+from tk_spacy.sampling.words import Corpus, encode
 from tk_spacy.treebank import Sentence
 
 UNDER_ROOT, ELSEWHERE = 1, 2
@@ -61,11 +61,11 @@ def train_sampling_parser(
         raise ValueError("no training sentence, expected at least one")
     settings = settings or SamplingSettings()
     report = progress or (lambda _: None)
-    schema = Schema.fit(train, dev)
+    schema = Schema.fit(train, dev, extras=settings.extra)
     corpus = encode(schema, train, seed=settings.seed, with_trees=True)
     dev_corpus = encode(schema, dev, seed=settings.seed, with_trees=True) if dev else None
     places = label_places(corpus, schema)
-    pruner = _train_pruner(corpus, settings, report)
+    pruner = _train_pruner(corpus, schema, settings, report)
     nothing = np.zeros(2 + len(places), dtype=np.float32)
     pruning = make_scorer(schema, settings, nothing, pruner, places)
     parts = [
@@ -130,13 +130,12 @@ def _shuffled(n: int, epoch: int, settings: SamplingSettings) -> list[list[int]]
 
 
 def _train_pruner(
-    corpus: Corpus, settings: SamplingSettings, report: Report
+    corpus: Corpus, schema: Schema, settings: SamplingSettings, report: Report
 ) -> NDArray[np.float32]:
     """The weights of the first-order pruner: float32[2 ** pruner_bits]."""
     size = 1 << settings.pruner_bits
     assert corpus.heads is not None
-    morph_end = corpus.fields.shape[1] - N_EXTRA
-    learner = Learner(size=size, n_cells=1, order=1, C=settings.C, morph_end=morph_end)
+    learner = Learner(size=size, n_cells=1, order=1, C=settings.C, morph_end=schema.n_columns)
     for epoch in range(1, settings.pruner_epochs + 1):
         done = 0
         for batch in _shuffled(len(corpus), epoch, settings):
@@ -169,7 +168,7 @@ def _train_parser(
         n_cells=len(places),
         order=settings.order,
         C=settings.C,
-        morph_end=corpus.fields.shape[1] - N_EXTRA,
+        morph_end=schema.n_columns,
     )
     few = replace(settings, max_labels=settings.training_labels)
     scorer = make_scorer(schema, few, learner.weights, pruner, places)

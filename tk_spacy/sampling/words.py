@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.properties import BOUNDARY, FIRST_ID, FIRST_MORPH, ROOT, Schema
+from tk_spacy.extras import shape
+from tk_spacy.properties import BOUNDARY, FIRST_ID, ROOT, Schema
 from tk_spacy.treebank import Sentence
 
 Int32 = NDArray[np.int32]
 
 EXTRA = ("tag", "prefix", "suffix 2", "suffix 3", "shape", "class")
-"""Columns behind the schema's fields: see `_extra_row`."""
+"""Columns behind the FEATS attributes: see `_extra_row`.  The schema's extras follow them."""
 N_EXTRA = len(EXTRA)
 
 CLASSES = {"PUNCT": 1, "VERB": 2, "AUX": 2, "CCONJ": 3, "SCONJ": 4}
@@ -26,7 +27,8 @@ CLASSES = {"PUNCT": 1, "VERB": 2, "AUX": 2, "CCONJ": 3, "SCONJ": 4}
 class Corpus:
     """Sentences one after the other, n + 2 rows for one of n words: root, words, boundary.
 
-    fields: int32[rows, F + N_EXTRA], the schema's fields, then those of EXTRA.
+    fields: int32[rows, F + N_EXTRA + E], the schema's fields, then those of EXTRA, then those of
+        the schema's extras.
     starts, lengths: int32[S], each sentence's rows.  seeds: uint64[S], of its search.
     heads, labels: int32[rows], the gold trees, 0 beside the words; None where there are none.
     """
@@ -62,25 +64,27 @@ def encode(
     """
     lengths = np.array([len(sentence) + 2 for sentence in sentences], dtype=np.int32)
     starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-    n_fields = FIRST_MORPH + len(schema.morph) + N_EXTRA
-    fields = np.empty((int(lengths.sum()), n_fields), dtype=np.int32)
+    first, last = schema.n_columns, schema.n_columns + N_EXTRA
+    fields = np.empty((int(lengths.sum()), last + len(schema.extras)), dtype=np.int32)
     seeds = np.empty(len(sentences), dtype=np.uint64)
     heads = np.zeros(len(fields), dtype=np.int32) if with_trees else None
     labels = np.zeros(len(fields), dtype=np.int32) if with_trees else None
     known: dict[tuple[str, ...], list[int]] = {}
     for i, (sentence, start) in enumerate(zip(sentences, starts.tolist(), strict=True)):
         end = start + len(sentence) + 2
-        fields[start:end, :-N_EXTRA] = schema.encode(sentence).fields
-        fields[start, -N_EXTRA:] = ROOT
-        fields[end - 1, -N_EXTRA:] = BOUNDARY
-        fields[[start, end - 1], -1] = 0
+        of_schema = schema.encode_fields(sentence)
+        fields[start:end, :first] = of_schema[:, :first]
+        fields[start:end, last:] = of_schema[:, first:]
+        fields[start, first:last] = ROOT
+        fields[end - 1, first:last] = BOUNDARY
+        fields[[start, end - 1], last - 1] = 0
         xpos = sentence.xpos if schema.pos_column == "XPOS" else sentence.upos
         columns = zip(sentence.forms, sentence.upos, xpos, sentence.feats, strict=True)
         for row, word in enumerate(columns, start=start + 1):
             extra = known.get(word)
             if extra is None:
                 extra = known[word] = _extra_row(*word)
-            fields[row, -N_EXTRA:] = extra
+            fields[row, first:last] = extra
         seeds[i] = zlib.crc32(fields[start:end].tobytes()) + (seed << 32)
         if heads is not None and labels is not None:
             if not sentence.has_tree:
@@ -101,20 +105,10 @@ def _extra_row(form: str, upos: str, xpos: str, feats: str) -> list[int]:
         _hashed(lower[:3]),
         _hashed(lower[-2:]),
         _hashed(lower[-3:]),
-        _hashed(_shape(form)),
+        _hashed(shape(form)),
         CLASSES.get(upos, 0),
     ]
 
 
 def _hashed(value: str) -> int:
     return FIRST_ID + zlib.crc32(value.encode()) % (2**31 - FIRST_ID)
-
-
-def _shape(form: str) -> str:
-    """The kinds of a form's characters, runs of one kind shortened to two."""
-    shape = ""
-    for c in form:
-        kind = "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
-        if not shape.endswith(kind * 2):
-            shape += kind
-    return shape

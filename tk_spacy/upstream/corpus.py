@@ -22,6 +22,7 @@ from spacy.util import registry
 
 from tk_spacy.errors import UserError
 from tk_spacy.treebank import Sentence, read_conllu
+from tk_spacy.upstream.component_checks import MISC_EXTENSION, register_misc
 from tk_spacy.upstream.projectivity import DECORATION
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def to_ud_label(label: str) -> str:
     return UD_ROOT if label == SPACY_ROOT else label or "_"
 
 
+PLAIN_MISC = ("_", "SpaceAfter=No")
+
 _FEATURE = re.compile(r"[^=|]+=[^=|]+")
 
 
@@ -59,8 +62,8 @@ def doc_from_sentence(
     """A Doc with one token a word and the sentence's start preset, so that no parser splits it.
 
     With gold_tags it carries the XPOS, UPOS, FEATS and LEMMA columns as TAG, POS, MORPH and LEMMA;
-    with_tree adds HEAD and DEPREL.  Raises UserError where a UPOS value is none of UD's or FEATS
-    are no list of Name=Value.
+    with_tree adds HEAD and DEPREL.  `token._.tk_misc` is the MISC column.  Raises UserError where a
+    UPOS value is none of UD's or FEATS are no list of Name=Value.
     """
     n = len(sentence)
     columns: dict[str, Any] = {}
@@ -90,6 +93,10 @@ def doc_from_sentence(
         sent_starts=[i == 0 for i in range(n)],
         **columns,
     )
+    register_misc()
+    for token, misc in zip(doc, sentence.misc, strict=True):
+        if misc not in PLAIN_MISC:  # the rest the Doc knows without it
+            token._.set(MISC_EXTENSION, misc)
     if with_tree:
         if not sentence.has_tree:
             raise UserError(f"{place_of(sentence)}: no tree: HEAD is '_'")
@@ -153,11 +160,33 @@ def sentence_of_tokens(
         upos=[t.pos_ or "_" for t in tokens],
         xpos=[_form(t.tag_) for t in tokens],
         feats=[_form(str(t.morph)) for t in tokens],
-        misc=["_" if t.whitespace_ else "SpaceAfter=No" for t in tokens],
+        misc=misc_of_tokens(tokens),
         heads=heads,
         deprels=deprels,
         sent_id=sent_id,
     )
+
+
+def misc_of_tokens(tokens: Iterable[Token], *, misc_from: Doc | None = None) -> list[str]:
+    """The MISC column of tokens: `token._.tk_misc`, and whether a space follows.
+
+    misc_from: a Doc of the same tokens that gives the former instead.
+    """
+    register_misc()
+    column = []
+    for token in tokens:
+        given = token if misc_from is None else misc_from[token.i]
+        misc = str(given._.get(MISC_EXTENSION) or "_")
+        if not token.whitespace_ and "SpaceAfter=No" not in misc.split("|"):
+            misc = "SpaceAfter=No" if misc == "_" else f"{misc}|SpaceAfter=No"
+        column.append(_form(misc))
+    return column
+
+
+def has_misc(doc: Doc) -> bool:
+    """Whether any token of a Doc has a MISC column of its own."""
+    register_misc()
+    return any((token._.get(MISC_EXTENSION) or "_") != "_" for token in doc)
 
 
 def sentences_from_doc(doc: Doc) -> list[Sentence]:

@@ -20,7 +20,8 @@ from tk_spacy.candidates import CandidateList
 from tk_spacy.properties import Schema
 from tk_spacy.tree_rows import invalid_trees
 from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.upstream.corpus import UD_ROOT, to_ud_label
+from tk_spacy.upstream.component_checks import MISC_EXTENSION
+from tk_spacy.upstream.corpus import UD_ROOT, has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.upstream.projectivity import DECORATION
 
 Int32 = NDArray[np.int32]
@@ -68,7 +69,7 @@ class DocSentence:
     def as_sentence(self, *, tags_from: Doc | None = None) -> Sentence:
         """The words as a Sentence, with the tree where it can be used.
 
-        tags_from: a Doc of the same tokens that gives LEMMA, POS, TAG and MORPH instead.
+        tags_from: a Doc of the same tokens that gives LEMMA, POS, TAG, MORPH and MISC instead.
         """
         tokens = [self.doc[self.start + i] for i in self.words.tolist()]
         tagged = tokens if tags_from is None else [tags_from[token.i] for token in tokens]
@@ -79,7 +80,7 @@ class DocSentence:
             upos=[token.pos_ or "_" for token in tagged],
             xpos=[_column(token.tag_) for token in tagged],
             feats=[_column(str(token.morph)) for token in tagged],
-            misc=["_" if token.whitespace_ else "SpaceAfter=No" for token in tokens],
+            misc=misc_of_tokens(tokens, misc_from=tags_from),
             heads=self.heads,
             deprels=self.deprels if parsed else None,
         )
@@ -131,9 +132,12 @@ def missing_attributes(schema: Schema, doc: Doc) -> list[str]:
         "TAG": schema.pos_column == "XPOS",
         "POS": schema.pos_column == "UPOS" or schema.use_cpos,
         "MORPH": bool(schema.morph),
-        "LEMMA": schema.use_lemma,
+        "LEMMA": schema.use_lemma or any(extra.kind == "lemma" for extra in schema.extras),
     }
-    return [name for name, used in wanted.items() if used and not doc.has_annotation(name)]
+    missing = [name for name, used in wanted.items() if used and not doc.has_annotation(name)]
+    if any(extra.kind == "misc" for extra in schema.extras) and not has_misc(doc):
+        missing.append(f"token._.{MISC_EXTENSION}")
+    return missing
 
 
 def read_sentences(doc: Doc) -> list[DocSentence]:

@@ -20,6 +20,7 @@ from tk_spacy.candidates import (
     LabelInventory,
     check_alternatives,
 )
+from tk_spacy.extras import check_extras
 from tk_spacy.kbest_io import read_kbest
 from tk_spacy.places import work_directory
 from tk_spacy.properties import Schema, morph_note
@@ -76,6 +77,7 @@ def train_from_examples(
     sentences = gold_sentences(examples)
     if (note := morph_note(sentences)) is not None:
         report(note)
+    check_extras(settings.properties, sentences, where="the training examples")
     inventory = LabelInventory()
     views = [
         pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
@@ -95,7 +97,12 @@ def train_from_examples(
         )  # fmt: skip
     settings = suit(settings, left_open, lists[0].sources)
     combiner, combined = combine_lists(sentences, lists, settings)
-    schema = Schema.fit(sentences, labels=inventory.names, use_lemma=settings.use_lemma)
+    schema = Schema.fit(
+        sentences,
+        labels=inventory.names,
+        use_lemma=settings.use_lemma,
+        extras=settings.properties,
+    )
     reranker, stats = train_reranker(
         sentences, combined, settings, schema=schema, seed=seed, n_threads=n_threads
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.candidates import LabelInventory
+from tk_spacy.extras import Extra
+from tk_spacy.places import fingerprint
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SEARCH_ONLY, SamplingSettings
 from tk_spacy.sampling.source import SamplingSource
@@ -49,7 +51,9 @@ class SamplingView:
     def training_key(self) -> list[Any]:
         """All that a trained parser depends on."""
         settings = self.settings.to_dict()
-        return [FORMAT, {name: settings[name] for name in settings if name not in SEARCH_ONLY}]
+        key: list[Any] = [FORMAT, {n: settings[n] for n in settings if n not in SEARCH_ONLY}]
+        tables = [e for e in map(Extra.parse, self.settings.extra) if e.kind == "table"]
+        return key + [fingerprint(Path(extra.argument)) for extra in tables]
 
     def search_key(self) -> list[Any]:
         """What its lists depend on besides."""
