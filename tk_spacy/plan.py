@@ -25,7 +25,7 @@ from tk_spacy.settings import Settings
 from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.making import check_names, make_views
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, View
+from tk_spacy.views.protocol import BIAFFINE, DEFAULT_VIEWS, SAMPLING, SPACY, View
 
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
@@ -41,8 +41,9 @@ class TrainOptions:
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
-    views: the parsers that propose and score trees, the main one first: "sampling", "spacy".
-    sampling: settings of the sampling parser that are not at their defaults.
+    views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
+        "biaffine".
+    sampling, biaffine: settings of these parsers that are not at their defaults.
     upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
     config: spaCy training config of the spaCy view.  max_steps: of its training.
@@ -68,6 +69,7 @@ class TrainOptions:
     workdir: Path | None = None
     views: tuple[str, ...] = DEFAULT_VIEWS
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    biaffine: Mapping[str, Any] = field(default_factory=dict)
     upstream: str | None = None
     backward: bool = True
     config: Path | None = None
@@ -124,7 +126,9 @@ class TrainOptions:
             f"search by {self.search}": self.search != SEARCHES[0],
         }
         of_sampling = dict.fromkeys(self.sampling, True)
-        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling)):
+        of_biaffine = {f"{BIAFFINE}_{name}": True for name in self.biaffine}
+        of_view = {SPACY: of_spacy, SAMPLING: of_sampling, BIAFFINE: of_biaffine}
+        for view, settings in of_view.items():
             asked = [name for name, given in settings.items() if given]
             if asked and view not in self.views:
                 raise UserError(
@@ -140,6 +144,7 @@ class TrainOptions:
         changed = {
             "views": self.views != DEFAULT_VIEWS and self.upstream is None,
             **dict.fromkeys(self.sampling, True),
+            **{f"{BIAFFINE}_{name}": True for name in self.biaffine},
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
@@ -148,6 +153,7 @@ class TrainOptions:
             "processes": self.processes is not None,
         }
         of_training = ["epochs", "order", "restarts", *self.sampling, "config", "max_steps"]
+        of_training += [f"{BIAFFINE}_{name}" for name in ("epochs", *self.biaffine)]
         ready = None not in lists
         if ready and self.upstream is None:
             useless = ["views", *of_training, "backward", "search", "folds", "processes"]
@@ -155,8 +161,9 @@ class TrainOptions:
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained"
-            if SAMPLING in self.views:
-                raise UserError(f"the {SAMPLING} view cannot be used: {reason}; leave it out")
+            for view in (SAMPLING, BIAFFINE):
+                if view in self.views:
+                    raise UserError(f"the {view} view cannot be used: {reason}; leave it out")
         elif self.candidates is not None:
             useless = ["folds", "processes"]
             reason = "candidates are given for train, so there is no jackknife"
@@ -293,6 +300,7 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
         options.views,
         seed=options.seed,
         sampling=options.sampling,
+        biaffine=options.biaffine,
         upstream=options.upstream,
         config=options.config,
         max_steps=options.max_steps,

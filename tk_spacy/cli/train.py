@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from tk_spacy.biaffine.settings import BiaffineSettings
 from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import (
     by_sources,
+    changed,
     chosen_views,
     named_options,
-    sampling_changes,
     show_training,
 )
 from tk_spacy.features import FEATURE_TYPES
@@ -26,10 +27,11 @@ from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.training import TUNING_FOLDS
 
-PARSERS, SAMPLING = "Parsers", "Sampling parser"
+PARSERS, SAMPLING, BIAFFINE = "Parsers", "Sampling parser", "Biaffine parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
 DEFAULT = Settings()
 SAMPLING_DEFAULT = SamplingSettings()
+BIAFFINE_DEFAULT = BiaffineSettings()
 
 
 def train_cli(
@@ -67,8 +69,8 @@ def train_cli(
         typer.Option(
             metavar="VIEW,...",
             help="Parsers that propose trees and score those of all, the main one first: sampling "
-            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), or "
-            "both.",
+            "(needs nothing but the treebank), spacy (a neural network that decides step by step), "
+            "biaffine (one that scores all arcs); all are trained on the CPU.",
             show_default="sampling, or spacy with --upstream",
             rich_help_panel=PARSERS,
         ),
@@ -99,6 +101,15 @@ def train_cli(
             help="Starts of the search for a sentence's trees.",
             show_default=str(SAMPLING_DEFAULT.restarts),
             rich_help_panel=SAMPLING,
+        ),
+    ] = None,
+    biaffine_epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Passes over the treebank.",
+            show_default=str(BIAFFINE_DEFAULT.epochs),
+            rich_help_panel=BIAFFINE,
         ),
     ] = None,
     upstream: Annotated[
@@ -366,7 +377,8 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
-            sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
+            sampling=changed(epochs=epochs, order=order, restarts=restarts),
+            biaffine=changed(epochs=biaffine_epochs),
             upstream=upstream,
             backward=backward,
             config=config,

@@ -41,8 +41,8 @@ def named_options(context: typer.Context) -> frozenset[str]:
     )
 
 
-def sampling_changes(**given: int | None) -> dict[str, int]:
-    """The settings of the sampling parser that a user gave."""
+def changed(**given: int | None) -> dict[str, int]:
+    """The settings of a parser that a user gave."""
     return {name: value for name, value in given.items() if value is not None}
 
 

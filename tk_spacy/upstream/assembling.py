@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import spacy
 
+from tk_spacy.biaffine.source import BiaffineSource
 from tk_spacy.component import add_reranker
 from tk_spacy.reranker import Reranker
 from tk_spacy.upstream.spacy_parser import SpacySource
@@ -30,6 +31,10 @@ def make_pipeline(
     for source in sources:
         if isinstance(source, SpacySource):
             names.append(source.component)
+        elif isinstance(source, BiaffineSource):
+            from tk_spacy.biaffine_component import add_biaffine  # noqa: PLC0415
+
+            names.append(add_biaffine(nlp, source.parser).name)
         else:
             from tk_spacy.parser_component import add_parser  # noqa: PLC0415
 

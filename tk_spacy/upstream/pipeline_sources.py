@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.biaffine_component import TkBiaffine
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import TkParser
@@ -51,6 +52,12 @@ def pipeline_sources(
             sources.append(
                 SamplingSource(component.parser, inventory=inventory, n_threads=n_threads)
             )
+        elif isinstance(component, TkBiaffine):
+            from tk_spacy.biaffine.source import BiaffineSource  # noqa: PLC0415
+
+            if component.parser is None:
+                raise UserError(untrained(name, "parser"))
+            sources.append(BiaffineSource(component.parser, inventory=inventory))
         else:
             backward = None if reranker is None else reranker.about.get("backward")
             source = SpacySource(

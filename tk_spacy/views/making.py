@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.views.protocol import SAMPLING, SPACY, VIEW_NAMES, View
+from tk_spacy.views.protocol import BIAFFINE, SAMPLING, SPACY, VIEW_NAMES, View
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -28,6 +28,7 @@ def make_views(
     *,
     seed: int = 0,
     sampling: Mapping[str, Any] | None = None,
+    biaffine: Mapping[str, Any] | None = None,
     upstream: str | None = None,
     config: Path | None = None,
     max_steps: int | None = None,
@@ -36,8 +37,8 @@ def make_views(
 ) -> tuple[View, ...]:
     """The views of those names, in order; the first is the main one.
 
-    sampling: settings of the sampling parser that are not at their defaults.  The rest is of the
-    spaCy view: upstream is a pipeline to take instead of training one.
+    sampling, biaffine: settings of these parsers that are not at their defaults.  The rest is of
+    the spaCy view: upstream is a pipeline to take instead of training one.
     Raises UserError where a setting makes no sense.
     """
     views: list[View] = []
@@ -46,6 +47,11 @@ def make_views(
             from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
             views.append(SamplingView.from_settings({"seed": seed, **(sampling or {})}))
+            continue
+        if name == BIAFFINE:
+            from tk_spacy.views.biaffine_view import BiaffineView  # noqa: PLC0415
+
+            views.append(BiaffineView.from_settings({"seed": seed, **(biaffine or {})}))
             continue
         assert name == SPACY
         from tk_spacy.views.spacy_view import (  # noqa: PLC0415  (imports spaCy)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank import Sentence
 
-SAMPLING, SPACY = "sampling", "spacy"
-VIEW_NAMES = (SAMPLING, SPACY)
+SAMPLING, SPACY, BIAFFINE = "sampling", "spacy", "biaffine"
+VIEW_NAMES = (SAMPLING, SPACY, BIAFFINE)
 DEFAULT_VIEWS = (SAMPLING,)
 
 Report = Callable[[int, int], None]

@@ -1,0 +1,313 @@
+"""The biaffine parser's network: scores of all arcs and of their labels, and their gradients.
+
+Source: Dozat and Manning, "Deep biaffine attention for neural dependency parsing" (ICLR 2017).
+Ours differs where little data and a CPU ask for it: each word is the sum of many small embeddings
+(affixes, each FEATS attribute) in two groups, the LSTM is narrow, and arc scores see the signed
+distance, too.  All gradients are written out; tests compare them with finite differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.biaffine.batches import Layout
+from tk_spacy.biaffine.recurrent import Arrays, init_lstm, lstm, lstm_gradient
+from tk_spacy.biaffine.settings import BiaffineSettings
+
+Array = NDArray[np.floating[Any]]
+Int = NDArray[np.integer[Any]]
+
+FAR = (1, 2, 3, 4, 5, 7, 10, 15, 25)
+"""Distances from which on a new bucket begins, in either direction."""
+N_BUCKETS = 2 * len(FAR) + 1
+LEAK = 0.1
+FORBIDDEN = -1e9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Encoded sentences.
+
+    words, tags: int[rows, columns], rows of the embedding tables.  layout: where rows stand.
+    heads, labels: int[words], gold trees (heads as places in the sentence), or None.
+    """
+
+    words: Int
+    tags: Int
+    layout: Layout
+    heads: Int | None = None
+    labels: Int | None = None
+
+
+def init_weights(settings: BiaffineSettings, n_words: int, n_tags: int, n_labels: int) -> Arrays:
+    """Weights to start from: float32, by the settings' seed.
+
+    n_words, n_tags: rows of the tables, the row of no value included.
+    """
+    s = settings
+    rng = np.random.default_rng([s.seed, 1])
+
+    def normal(*shape: int, scale: float) -> Array:
+        return (rng.standard_normal(shape) * scale).astype(np.float32)
+
+    weights: Arrays = {
+        "words": normal(n_words, s.word_width, scale=0.3),
+        "tags": normal(n_tags, s.tag_width, scale=0.3),
+    }
+    weights["words"][0] = weights["tags"][0] = 0
+    n_in = s.word_width + s.tag_width
+    for layer in range(s.layers):
+        weights |= init_lstm(rng, f"lstm {layer}", n_in, s.width)
+        n_in = 2 * s.width
+    n_out = 2 * (s.arc_width + s.label_width)
+    weights["mlp"] = normal(n_in, n_out, scale=np.sqrt(2 / n_in))
+    weights["mlp.bias"] = np.zeros(n_out, dtype=np.float32)
+    weights["arc"] = normal(s.arc_width, s.arc_width, scale=0.3 / s.arc_width**0.5)
+    weights["arc.head"] = np.zeros(s.arc_width, dtype=np.float32)
+    weights["arc.distance"] = np.zeros((s.arc_width + 1, N_BUCKETS), dtype=np.float32)
+    size = s.label_width + 1
+    weights["label"] = normal(size, n_labels * size, scale=0.3 / size**0.5)
+    return weights
+
+
+def buckets(n: int) -> Int:
+    """The bucket of each arc's signed distance: int[modifier, head], n rows; 0 from the root."""
+    place = np.arange(n)
+    distance = place[None, :] - place[:, None]
+    near = np.searchsorted(FAR, np.abs(distance), side="right")
+    found = np.where(distance > 0, near, near + len(FAR))
+    found[:, 0] = 0
+    np.fill_diagonal(found, 0)
+    return found
+
+
+class Pass:
+    """One run of the network over a batch, forward and perhaps back.
+
+    weights: as `init_weights` gives them, of any float type.
+    rng: of the dropout; None for none.
+    """
+
+    def __init__(
+        self,
+        weights: Mapping[str, Array],
+        settings: BiaffineSettings,
+        batch: Batch,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.weights, self.settings, self.batch, self.rng = weights, settings, batch, rng
+        self.type = weights["arc"].dtype
+        self._masks: dict[str, Array] = {}
+        self._traces: list[Any] = []
+        s, layout = settings, batch.layout
+        self.words, self.tags = batch.words, batch.tags
+        if rng is not None and s.column_dropout:
+            self.words, self.tags = (
+                np.where(rng.random(ids.shape) < s.column_dropout, 0, ids)
+                for ids in (batch.words, batch.tags)
+            )
+        word = weights["words"][self.words].sum(axis=1)
+        tag = weights["tags"][self.tags].sum(axis=1)
+        if rng is not None and s.dropout:
+            # Where one of the two groups is left out, the other one counts double.
+            keep = rng.random((2, len(word))) >= s.dropout
+            scale = 2.0 / np.maximum(keep.sum(axis=0), 1)
+            self._masks["words"] = (keep[0] * scale)[:, None].astype(self.type)
+            self._masks["tags"] = (keep[1] * scale)[:, None].astype(self.type)
+            word *= self._masks["words"]
+            tag *= self._masks["tags"]
+        x = np.concatenate([word, tag], axis=1)
+        for layer in range(s.layers):
+            name = f"lstm {layer}"
+            x = self._drop(f"{name} in", x, by_sentence=True)
+            mask = self._mask((2, layout.sentences, s.width))
+            x, trace = lstm(weights, name, x, layout, mask)
+            self._traces.append(trace)
+        self.encoded = self._drop("encoded", x, by_sentence=True)
+        h = self.encoded @ weights["mlp"] + weights["mlp.bias"]
+        self.hidden = h
+        out = np.maximum(h, LEAK * h)
+        out = self._drop("mlp", out, by_sentence=True)
+        a, b = s.arc_width, s.label_width
+        self.dep, self.head = self._pad(out[:, :a]), self._pad(out[:, a : 2 * a])
+        self.label_dep = _with_one(out[:, 2 * a : 2 * a + b])
+        self.label_head = _with_one(out[:, 2 * a + b :])
+
+    def _mask(self, shape: tuple[int, ...]) -> Array | None:
+        rate = self.settings.dropout
+        if self.rng is None or not rate:
+            return None
+        return (self.rng.random(shape, dtype=np.float32) >= rate).astype(
+            self.type
+        ) / self.type.type(1 - rate)
+
+    def _drop(self, name: str, x: Array, *, by_sentence: bool) -> Array:
+        layout = self.batch.layout
+        mask = self._mask((layout.sentences, x.shape[1]))
+        if mask is None:
+            return x
+        self._masks[name] = mask[layout.owner]
+        return x * self._masks[name]
+
+    def _undrop(self, name: str, d: Array) -> Array:
+        mask = self._masks.get(name)
+        return d if mask is None else d * mask
+
+    def _pad(self, x: Array) -> Array:
+        layout = self.batch.layout
+        out = np.zeros((layout.sentences, layout.steps, x.shape[1]), dtype=x.dtype)
+        out[layout.owner, layout.time] = x
+        return out
+
+    # Scores
+
+    def arc_scores(self) -> Array:
+        """Scores [sentence, modifier, head], FORBIDDEN where there can be no arc."""
+        w, layout = self.weights, self.batch.layout
+        _, steps, width = self.dep.shape
+        self.turned = (self.dep.reshape(-1, width) @ w["arc"]).reshape(self.dep.shape)
+        self.turned += w["arc.head"]
+        scores = self.turned @ self.head.transpose(0, 2, 1)
+        self.bucket = buckets(steps)
+        far = self.dep @ w["arc.distance"][:-1] + w["arc.distance"][-1]
+        scores += np.take_along_axis(far, self.bucket[None], axis=2)
+        place = np.arange(steps)
+        scores[:, place, place] = FORBIDDEN
+        beyond = place[None, :] >= layout.lengths[:, None]
+        scores += np.where(beyond, FORBIDDEN, 0.0).astype(self.type)[:, None, :]
+        return scores
+
+    def label_scores(self, modifiers: Int, heads: Int) -> Array:
+        """Scores [arcs, labels] of arcs, given as rows of the batch."""
+        size = self.label_dep.shape[1]
+        self.bent = (self.label_dep[modifiers] @ self.weights["label"]).reshape(
+            len(modifiers), -1, size
+        )
+        return (self.bent @ self.label_head[heads][:, :, None])[:, :, 0]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.weights["label"].shape[1] // self.label_dep.shape[1]
+
+    def all_label_scores(self, modifier: int, modifiers: int, head: int, heads: int) -> Array:
+        """Scores [modifier, head, label] of all arcs between two runs of rows.
+
+        modifier, head: the first row of each; modifiers, heads: how many follow.
+        """
+        size = self.label_dep.shape[1]
+        bent = self.label_dep[modifier : modifier + modifiers] @ self.weights["label"]
+        found = bent.reshape(-1, size) @ self.label_head[head : head + heads].T
+        return np.ascontiguousarray(
+            found.reshape(modifiers, self.n_labels, heads).transpose(0, 2, 1)
+        )
+
+    # Loss and gradient
+
+    def loss(self, gradient: Arrays | None = None) -> tuple[float, float]:
+        """The mean loss a word, of heads and of labels; their sum's gradient into `gradient`."""
+        batch, layout = self.batch, self.batch.layout
+        assert batch.heads is not None
+        assert batch.labels is not None
+        rows = layout.words
+        n = len(rows)
+        owner, place = layout.owner[rows], layout.time[rows]
+        arcs = log_softmax(self.arc_scores()[owner, place])
+        head_loss = -float(arcs[np.arange(n), batch.heads].mean())
+        head_rows = rows - place + batch.heads
+        labels = log_softmax(self.label_scores(rows, head_rows))
+        label_loss = -float(labels[np.arange(n), batch.labels].mean())
+        if gradient is not None:
+            self._backward(arcs, labels, rows, head_rows, gradient)
+        return head_loss, label_loss
+
+    def _backward(
+        self, arcs: Array, labels: Array, rows: Int, head_rows: Int, gradient: Arrays
+    ) -> None:
+        w, s, batch, layout = self.weights, self.settings, self.batch, self.batch.layout
+        n = len(rows)
+        every = np.arange(n)
+        # labels
+        d_labels = np.exp(labels)
+        d_labels[every, batch.labels] -= 1
+        d_labels /= n
+        size = s.label_width + 1
+        head_side = self.label_head[head_rows]
+        d_head_side = (d_labels[:, None, :] @ self.bent)[:, 0, :]
+        d_bent = (d_labels[:, :, None] * head_side[:, None, :]).reshape(n, -1)
+        dep_side = self.label_dep[rows]
+        gradient["label"] = dep_side.T @ d_bent
+        d_out = np.zeros((len(layout.owner), 2 * (s.arc_width + s.label_width)), dtype=self.type)
+        a, b = s.arc_width, s.label_width
+        d_out[rows, 2 * a : 2 * a + b] = (d_bent @ w["label"].T)[:, : size - 1]
+        _add_rows(d_out[:, 2 * a + b :], head_rows, d_head_side[:, : size - 1])
+        # arcs
+        d_arcs = np.exp(arcs)
+        d_arcs[every, batch.heads] -= 1
+        d_arcs /= n
+        n_sentences, steps, _ = self.dep.shape
+        d_scores = np.zeros((n_sentences, steps, steps), dtype=self.type)
+        d_scores[layout.owner[rows], layout.time[rows]] = d_arcs
+        d_turned = d_scores @ self.head
+        d_head = d_scores.transpose(0, 2, 1) @ self.turned
+        hot = np.eye(N_BUCKETS, dtype=self.type)[self.bucket]
+        d_far = (d_scores.transpose(1, 0, 2) @ hot).transpose(1, 0, 2).reshape(-1, N_BUCKETS)
+        dep = self.dep.reshape(-1, a)
+        d_flat = d_turned.reshape(-1, a)
+        d_dep = d_flat @ w["arc"].T
+        d_dep += d_far @ w["arc.distance"][:-1].T
+        gradient["arc"] = dep.T @ d_flat
+        gradient["arc.head"] = d_flat.sum(axis=0)
+        gradient["arc.distance"] = np.concatenate([dep.T @ d_far, d_far.sum(axis=0)[None]])
+        d_out[:, :a] = d_dep.reshape(self.dep.shape)[layout.owner, layout.time]
+        d_out[:, a : 2 * a] = d_head[layout.owner, layout.time]
+        # encoder
+        d_out = self._undrop("mlp", d_out)
+        d_hidden = np.where(self.hidden > 0, d_out, LEAK * d_out)
+        gradient["mlp"] = self.encoded.T @ d_hidden
+        gradient["mlp.bias"] = d_hidden.sum(axis=0)
+        d = self._undrop("encoded", d_hidden @ w["mlp"].T)
+        for layer in range(s.layers - 1, -1, -1):
+            d = lstm_gradient(w, f"lstm {layer}", self._traces[layer], d, gradient)
+            d = self._undrop(f"lstm {layer} in", d)
+        self.d_words = self._undrop("words", d[:, : s.word_width])
+        self.d_tags = self._undrop("tags", d[:, s.word_width :])
+
+    def table_gradients(self) -> dict[str, tuple[Int, Array]]:
+        """After `loss` with a gradient: of both tables, the rows that were read, and theirs."""
+        return {
+            "words": _sum_by_row(self.words, self.d_words),
+            "tags": _sum_by_row(self.tags, self.d_tags),
+        }
+
+
+def log_softmax(scores: Array) -> Array:
+    """Logarithms of the softmax along the last axis."""
+    shifted = scores - scores.max(axis=-1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return shifted
+
+
+def _with_one(x: Array) -> Array:
+    return np.concatenate([x, np.ones((len(x), 1), dtype=x.dtype)], axis=1)
+
+
+def _add_rows(out: Array, rows: Int, values: Array) -> None:
+    """Add values to rows of `out`, which may be named repeatedly; always in the same order."""
+    order = np.argsort(rows, kind="stable")
+    found, starts = np.unique(rows[order], return_index=True)
+    out[found] += np.add.reduceat(values[order], starts, axis=0)
+
+
+def _sum_by_row(ids: Int, d: Array) -> tuple[Int, Array]:
+    flat = ids.ravel()
+    owner = np.repeat(np.arange(len(ids)), ids.shape[1])
+    used = np.flatnonzero(flat)
+    order = used[np.argsort(flat[used], kind="stable")]
+    found, starts = np.unique(flat[order], return_index=True)
+    return found, np.add.reduceat(d[owner[order]], starts, axis=0)
