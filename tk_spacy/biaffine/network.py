@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.biaffine.batches import Layout
-from tk_spacy.biaffine.recurrent import Arrays, init_lstm, lstm, lstm_gradient
+from tk_spacy.biaffine.recurrent import Arrays, Trace, init_lstm, lstm, lstm_gradient
 from tk_spacy.biaffine.settings import BiaffineSettings
 
 Array = NDArray[np.floating[Any]]
@@ -25,7 +25,10 @@ Int = NDArray[np.integer[Any]]
 FAR = (1, 2, 3, 4, 5, 7, 10, 15, 25)
 """Distances from which on a new bucket begins, in either direction."""
 N_BUCKETS = 2 * len(FAR) + 1
+MODIFIERS = 128
+"""Modifiers whose distances are worked on at a time, since there are many to each."""
 LEAK = 0.1
+"""Slope of the rectifier below 0."""
 FORBIDDEN = -1e9
 
 
@@ -103,16 +106,25 @@ class Pass:
         self.weights, self.settings, self.batch, self.rng = weights, settings, batch, rng
         self.type = weights["arc"].dtype
         self._masks: dict[str, Array] = {}
-        self._traces: list[Any] = []
-        s, layout = settings, batch.layout
+        self._traces: list[Trace] = []
+        s = settings
+        self.encoded = self._drop("encoded", self._encode(self._embed()))
+        self.hidden = self.encoded @ weights["mlp"] + weights["mlp.bias"]
+        out = self._drop("mlp", np.maximum(self.hidden, LEAK * self.hidden))
+        a, b = s.arc_width, s.label_width
+        self.dep, self.head = self._pad(out[:, :a]), self._pad(out[:, a : 2 * a])
+        self.label_dep = _with_one(out[:, 2 * a : 2 * a + b])
+        self.label_head = _with_one(out[:, 2 * a + b :])
+
+    def _embed(self) -> Array:
+        """The embedded rows; in training some columns are left out, or one of the groups."""
+        s, w, batch, rng = self.settings, self.weights, self.batch, self.rng
         self.words, self.tags = batch.words, batch.tags
         if rng is not None and s.column_dropout:
-            self.words, self.tags = (
-                np.where(rng.random(ids.shape) < s.column_dropout, 0, ids)
-                for ids in (batch.words, batch.tags)
-            )
-        word = weights["words"][self.words].sum(axis=1)
-        tag = weights["tags"][self.tags].sum(axis=1)
+            self.words = np.where(rng.random(batch.words.shape) < s.column_dropout, 0, batch.words)
+            self.tags = np.where(rng.random(batch.tags.shape) < s.column_dropout, 0, batch.tags)
+        word = w["words"][self.words].sum(axis=1)
+        tag = w["tags"][self.tags].sum(axis=1)
         if rng is not None and s.dropout:
             # Where one of the two groups is left out, the other one counts double.
             keep = rng.random((2, len(word))) >= s.dropout
@@ -121,32 +133,28 @@ class Pass:
             self._masks["tags"] = (keep[1] * scale)[:, None].astype(self.type)
             word *= self._masks["words"]
             tag *= self._masks["tags"]
-        x = np.concatenate([word, tag], axis=1)
+        return np.concatenate([word, tag], axis=1)
+
+    def _encode(self, x: Array) -> Array:
+        """The LSTM's layers."""
+        s, layout = self.settings, self.batch.layout
         for layer in range(s.layers):
             name = f"lstm {layer}"
-            x = self._drop(f"{name} in", x, by_sentence=True)
+            x = self._drop(f"{name} in", x)
             mask = self._mask((2, layout.sentences, s.width))
-            x, trace = lstm(weights, name, x, layout, mask)
+            x, trace = lstm(self.weights, name, x, layout, mask)
             self._traces.append(trace)
-        self.encoded = self._drop("encoded", x, by_sentence=True)
-        h = self.encoded @ weights["mlp"] + weights["mlp.bias"]
-        self.hidden = h
-        out = np.maximum(h, LEAK * h)
-        out = self._drop("mlp", out, by_sentence=True)
-        a, b = s.arc_width, s.label_width
-        self.dep, self.head = self._pad(out[:, :a]), self._pad(out[:, a : 2 * a])
-        self.label_dep = _with_one(out[:, 2 * a : 2 * a + b])
-        self.label_head = _with_one(out[:, 2 * a + b :])
+        return x
 
     def _mask(self, shape: tuple[int, ...]) -> Array | None:
         rate = self.settings.dropout
         if self.rng is None or not rate:
             return None
-        return (self.rng.random(shape, dtype=np.float32) >= rate).astype(
-            self.type
-        ) / self.type.type(1 - rate)
+        keep = self.rng.random(shape, dtype=np.float32) >= rate
+        return keep.astype(self.type) / self.type.type(1 - rate)
 
-    def _drop(self, name: str, x: Array, *, by_sentence: bool) -> Array:
+    def _drop(self, name: str, x: Array) -> Array:
+        """Leave out some columns of x, the same in all rows of a sentence."""
         layout = self.batch.layout
         mask = self._mask((layout.sentences, x.shape[1]))
         if mask is None:
@@ -229,44 +237,17 @@ class Pass:
     def _backward(
         self, arcs: Array, labels: Array, rows: Int, head_rows: Int, gradient: Arrays
     ) -> None:
-        w, s, batch, layout = self.weights, self.settings, self.batch, self.batch.layout
-        n = len(rows)
-        every = np.arange(n)
-        # labels
-        d_labels = np.exp(labels)
-        d_labels[every, batch.labels] -= 1
-        d_labels /= n
-        size = s.label_width + 1
-        head_side = self.label_head[head_rows]
-        d_head_side = (d_labels[:, None, :] @ self.bent)[:, 0, :]
-        d_bent = (d_labels[:, :, None] * head_side[:, None, :]).reshape(n, -1)
-        dep_side = self.label_dep[rows]
-        gradient["label"] = dep_side.T @ d_bent
-        d_out = np.zeros((len(layout.owner), 2 * (s.arc_width + s.label_width)), dtype=self.type)
-        a, b = s.arc_width, s.label_width
-        d_out[rows, 2 * a : 2 * a + b] = (d_bent @ w["label"].T)[:, : size - 1]
-        _add_rows(d_out[:, 2 * a + b :], head_rows, d_head_side[:, : size - 1])
-        # arcs
-        d_arcs = np.exp(arcs)
-        d_arcs[every, batch.heads] -= 1
-        d_arcs /= n
-        n_sentences, steps, _ = self.dep.shape
-        d_scores = np.zeros((n_sentences, steps, steps), dtype=self.type)
-        d_scores[layout.owner[rows], layout.time[rows]] = d_arcs
-        d_turned = d_scores @ self.head
-        d_head = d_scores.transpose(0, 2, 1) @ self.turned
-        hot = np.eye(N_BUCKETS, dtype=self.type)[self.bucket]
-        d_far = (d_scores.transpose(1, 0, 2) @ hot).transpose(1, 0, 2).reshape(-1, N_BUCKETS)
-        dep = self.dep.reshape(-1, a)
-        d_flat = d_turned.reshape(-1, a)
-        d_dep = d_flat @ w["arc"].T
-        d_dep += d_far @ w["arc.distance"][:-1].T
-        gradient["arc"] = dep.T @ d_flat
-        gradient["arc.head"] = d_flat.sum(axis=0)
-        gradient["arc.distance"] = np.concatenate([dep.T @ d_far, d_far.sum(axis=0)[None]])
-        d_out[:, :a] = d_dep.reshape(self.dep.shape)[layout.owner, layout.time]
-        d_out[:, a : 2 * a] = d_head[layout.owner, layout.time]
-        # encoder
+        """Back from the log-probabilities of arcs and labels, which become their slopes."""
+        w, s = self.weights, self.settings
+        words = np.arange(len(rows))
+        for scores, gold in ((arcs, self.batch.heads), (labels, self.batch.labels)):
+            np.exp(scores, out=scores)
+            scores[words, gold] -= 1
+            scores /= len(rows)
+        width = 2 * (s.arc_width + s.label_width)
+        d_out = np.zeros((len(self.hidden), width), dtype=self.type)
+        self._labels_back(labels, rows, head_rows, d_out[:, 2 * s.arc_width :], gradient)
+        self._arcs_back(arcs, rows, d_out[:, : 2 * s.arc_width], gradient)
         d_out = self._undrop("mlp", d_out)
         d_hidden = np.where(self.hidden > 0, d_out, LEAK * d_out)
         gradient["mlp"] = self.encoded.T @ d_hidden
@@ -277,6 +258,40 @@ class Pass:
             d = self._undrop(f"lstm {layer} in", d)
         self.d_words = self._undrop("words", d[:, : s.word_width])
         self.d_tags = self._undrop("tags", d[:, s.word_width :])
+
+    def _labels_back(
+        self, d_labels: Array, rows: Int, head_rows: Int, d_out: Array, gradient: Arrays
+    ) -> None:
+        """From the slopes of the gold arcs' label scores to those of both their words."""
+        width = self.settings.label_width
+        d_heads = (d_labels[:, None, :] @ self.bent)[:, 0, :width]
+        d_bent = d_labels[:, :, None] * self.label_head[head_rows][:, None, :]
+        d_bent = d_bent.reshape(len(rows), -1)
+        gradient["label"] = self.label_dep[rows].T @ d_bent
+        d_out[rows, :width] = (d_bent @ self.weights["label"].T)[:, :width]
+        _add_rows(d_out[:, width:], head_rows, d_heads)
+
+    def _arcs_back(self, d_arcs: Array, rows: Int, d_out: Array, gradient: Arrays) -> None:
+        """From the slopes of the arc scores to those of modifiers and heads."""
+        w, layout = self.weights, self.batch.layout
+        n_sentences, steps, width = self.dep.shape
+        d_scores = np.zeros((n_sentences, steps, steps), dtype=self.type)
+        d_scores[layout.owner[rows], layout.time[rows]] = d_arcs
+        d_head = d_scores.transpose(0, 2, 1) @ self.turned
+        by_bucket = np.empty((n_sentences, steps, N_BUCKETS), dtype=self.type)
+        for first in range(0, steps, MODIFIERS):
+            some = slice(first, first + MODIFIERS)
+            hot = np.eye(N_BUCKETS, dtype=self.type)[self.bucket[some]]
+            by_bucket[:, some] = (d_scores[:, some].transpose(1, 0, 2) @ hot).transpose(1, 0, 2)
+        d_far = by_bucket.reshape(-1, N_BUCKETS)
+        dep = self.dep.reshape(-1, width)
+        d_turned = (d_scores @ self.head).reshape(-1, width)
+        gradient["arc"] = dep.T @ d_turned
+        gradient["arc.head"] = d_turned.sum(axis=0)
+        gradient["arc.distance"] = np.concatenate([dep.T @ d_far, d_far.sum(axis=0)[None]])
+        d_dep = d_turned @ w["arc"].T + d_far @ w["arc.distance"][:-1].T
+        d_out[:, :width] = d_dep.reshape(self.dep.shape)[layout.owner, layout.time]
+        d_out[:, width:] = d_head[layout.owner, layout.time]
 
     def table_gradients(self) -> dict[str, tuple[Int, Array]]:
         """After `loss` with a gradient: of both tables, the rows that were read, and theirs."""

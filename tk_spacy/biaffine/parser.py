@@ -26,6 +26,8 @@ T = TypeVar("T")
 VOCABULARY, WEIGHTS = "vocabulary.msgpack", "weights.npz"
 PARSED_ROWS = 2000
 """Rows that are parsed at a time: larger batches need more memory and are no faster."""
+MOST_WEIGHT = 1e3
+"""Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
 LABEL_CELLS = 1 << 21
 """Scores of labels that are held at a time."""
 
@@ -171,8 +173,8 @@ class BiaffineParser(StoredModel):
             found = weights[name]
             if found.shape != array.shape or found.dtype != np.float32:
                 raise ValueError(f"{name} is {found.dtype}{found.shape}, not float32{array.shape}")
-            if not np.isfinite(found).all():
-                raise ValueError(f"{name} holds numbers that are not finite")
+            if not (np.abs(found) < MOST_WEIGHT).all():
+                raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose products may be infinite")
         return cls(
             vocabulary=vocabulary, settings=settings, weights=weights, about=cls._about(meta)
         )

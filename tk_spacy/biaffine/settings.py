@@ -25,7 +25,7 @@ class BiaffineSettings:
     seed: of the weights, the shuffling and the dropout.
     """
 
-    epochs: int = 40
+    epochs: int = 30
     batch: int = 700
     rate: float = 0.003
     word_width: int = 100

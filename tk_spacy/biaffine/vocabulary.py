@@ -34,7 +34,7 @@ DEFAULT_MIN_COUNT = 3
 class Vocabulary:
     """The rows of both tables, and the labels.
 
-    words, tags: for each column, tab and value its row, from FIRST on.  labels: DEPREL values by id.
+    words, tags: the row of each column, tab and value, from FIRST on.  labels: DEPREL values by id.
     A value that is not there has the row of its column alone (column and tab), which is trained on
     rare values.
     """
