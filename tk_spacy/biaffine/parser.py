@@ -9,9 +9,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import srsly
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from tk_spacy.biaffine.batches import Layout, make_batches
+from tk_spacy.biaffine.blas import one_thread
 from tk_spacy.biaffine.decoding import best_tree, k_best
 from tk_spacy.biaffine.network import Batch, Pass, init_weights, log_softmax
 from tk_spacy.biaffine.recurrent import Arrays
@@ -135,8 +135,7 @@ class BiaffineParser(StoredModel):
     ) -> list[T]:
         """What `use` makes of each sentence's place and scores."""
         found: dict[int, T] = {}
-        # Products of several threads are not the same to the last bit.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():
             for ids in make_batches([len(s) + 1 for s in sentences], PARSED_ROWS):
                 batch = make_batch(self.vocabulary, [sentences[i] for i in ids])
                 network = Pass(self.weights, self.settings, batch)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from tk_spacy.biaffine.batches import make_batches
+from tk_spacy.biaffine.blas import one_thread
 from tk_spacy.biaffine.network import Pass, init_weights
 from tk_spacy.biaffine.optimizer import Adam
 from tk_spacy.biaffine.parser import BiaffineParser, make_batch, sizes
@@ -51,7 +51,7 @@ def train_biaffine_parser(
     lengths = [len(sentence) + 1 for sentence in train]
     of = settings.epochs * len(train)
     done = 0
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         for _ in range(settings.epochs):
             for ids in make_batches(lengths, settings.batch, rng=rng):
                 batch = make_batch(vocabulary, [train[i] for i in ids], with_trees=True)

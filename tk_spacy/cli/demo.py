@@ -95,7 +95,7 @@ def demo_cli(
         str | None,
         typer.Option(
             metavar="VIEW,...",
-            help="Parsers: sampling, spacy, or both.",
+            help="Parsers: sampling, spacy, biaffine, or several.",
             show_default=",".join(DEFAULT_VIEWS),
         ),
     ] = None,
