@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tk_spacy.biaffine.network import (
     buckets,
     init_weights,
     log_softmax,
+    weight_shapes,
 )
 from tk_spacy.biaffine.optimizer import Adam
 from tk_spacy.biaffine.recurrent import lstm
@@ -135,6 +137,15 @@ def test_arc_and_label_scores_equal_a_plain_loop() -> None:
                 np.testing.assert_allclose(every[0, h], found)
             assert np.exp(log_softmax(scores[sentence, m]))[length:].sum() == 0  # no padding
         start += length
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_weight_shapes_are_those_of_the_weights(layers: int) -> None:
+    settings = replace(TINY, layers=layers)
+    weights = init_weights(settings, 9, 8, N_LABELS)
+    found = {name: array.shape for name, array in weights.items()}
+    assert found == weight_shapes(settings, 9, 8, N_LABELS)
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
 
 
 def test_buckets_tell_sides_and_distances() -> None:

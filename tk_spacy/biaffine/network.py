@@ -89,6 +89,30 @@ def buckets(n: int) -> Int:
     return found
 
 
+def weight_shapes(
+    settings: BiaffineSettings, n_words: int, n_tags: int, n_labels: int
+) -> dict[str, tuple[int, ...]]:
+    """The shape of every array of `init_weights`, which takes the same arguments."""
+    s = settings
+    n_out, size = 2 * (s.arc_width + s.label_width), s.label_width + 1
+    shapes: dict[str, tuple[int, ...]] = {
+        "words": (n_words, s.word_width),
+        "tags": (n_tags, s.tag_width),
+        "mlp": (2 * s.width, n_out),
+        "mlp.bias": (n_out,),
+        "arc": (s.arc_width, s.arc_width),
+        "arc.head": (s.arc_width,),
+        "arc.distance": (s.arc_width + 1, N_BUCKETS),
+        "label": (size, n_labels * size),
+    }
+    for layer in range(s.layers):
+        n_in = 2 * s.width if layer else s.word_width + s.tag_width
+        shapes[f"lstm {layer}.input"] = (n_in, 8 * s.width)
+        shapes[f"lstm {layer}.state"] = (2, s.width, 4 * s.width)
+        shapes[f"lstm {layer}.bias"] = (8 * s.width,)
+    return shapes
+
+
 class Pass:
     """One run of the network over a batch, forward and perhaps back.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tk_spacy.biaffine.batches import Layout, make_batches
 from tk_spacy.biaffine.blas import one_thread
 from tk_spacy.biaffine.decoding import best_tree, k_best
-from tk_spacy.biaffine.network import Batch, Pass, init_weights, log_softmax
+from tk_spacy.biaffine.network import Batch, Pass, log_softmax, weight_shapes
 from tk_spacy.biaffine.recurrent import Arrays
 from tk_spacy.biaffine.settings import BiaffineSettings
 from tk_spacy.biaffine.vocabulary import FIRST, Vocabulary
@@ -165,13 +165,13 @@ class BiaffineParser(StoredModel):
         settings = BiaffineSettings.from_dict(meta["settings"])
         vocabulary = Vocabulary.from_dict(srsly.msgpack_loads(files[VOCABULARY]))
         weights = from_npz(files[WEIGHTS])
-        expected = init_weights(settings, *sizes(vocabulary))
+        expected = weight_shapes(settings, *sizes(vocabulary))
         if weights.keys() != expected.keys():
             raise ValueError(f"weights are {sorted(weights)}, expected {sorted(expected)}")
-        for name, array in expected.items():
+        for name, shape in expected.items():
             found = weights[name]
-            if found.shape != array.shape or found.dtype != np.float32:
-                raise ValueError(f"{name} is {found.dtype}{found.shape}, not float32{array.shape}")
+            if found.shape != shape or found.dtype != np.float32:
+                raise ValueError(f"{name} is {found.dtype}{found.shape}, not float32{shape}")
             if not (np.abs(found) < MOST_WEIGHT).all():
                 raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose products may be infinite")
         return cls(

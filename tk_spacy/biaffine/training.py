@@ -45,13 +45,13 @@ def train_biaffine_parser(
             where = f"{sentence.path}:{sentence.line}: " if sentence.path else ""
             raise UserError(f"{where}no tree to train a parser on: HEAD is '_'")
     vocabulary = Vocabulary.fit(train)
-    weights = init_weights(settings, *sizes(vocabulary))
-    learner = Adam(weights)
     rng = np.random.default_rng([settings.seed, 2])
     lengths = [len(sentence) + 1 for sentence in train]
     of = settings.epochs * len(train)
     done = 0
     with one_thread():
+        weights = init_weights(settings, *sizes(vocabulary))
+        learner = Adam(weights)
         for _ in range(settings.epochs):
             for ids in make_batches(lengths, settings.batch, rng=rng):
                 batch = make_batch(vocabulary, [train[i] for i in ids], with_trees=True)
