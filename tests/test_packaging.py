@@ -62,6 +62,7 @@ def test_packaging_configs_are_installed() -> None:
     ("group", "name"),
     [
         ("console_scripts", "tk-spacy"),
+        ("spacy_factories", "tk_biaffine"),
         ("spacy_factories", "tk_parser"),
         ("spacy_factories", "tk_reranker"),
         ("spacy_factories", "tk_udpipe"),

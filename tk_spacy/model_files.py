@@ -23,6 +23,7 @@ from tk_spacy.files import replace_directory
 
 META = "meta.json"
 RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
+BIAFFINE_FORMAT = "tk-spacy biaffine parser"
 
 
 class ModelError(UserError):

@@ -26,7 +26,7 @@ from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.file_view import FileView, check_files
 from tk_spacy.views.making import make_views
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SAMPLING, SPACY, UDPIPE, View
+from tk_spacy.views.protocol import BIAFFINE, DEFAULT_VIEWS, SAMPLING, SPACY, UDPIPE, View
 from tk_spacy.views.specs import kinds, parse_specs
 
 Search = Literal["discrepancy", "beam", "both"]
@@ -44,10 +44,10 @@ class TrainOptions:
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
     views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
-        "sampling:order=2" (see `views.specs`), "udpipe", and "file:NAME" for any other parser's
-        trees.
+        "biaffine", "sampling:order=2" (see `views.specs`), "udpipe", and "file:NAME" for any other
+        parser's trees.
     view_files: of each such NAME the files of its trees, by the names of the parts.
-    sampling, udpipe: settings of these parsers that are not at their defaults.
+    sampling, biaffine, udpipe: settings of these parsers that are not at their defaults.
     upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
     config: spaCy training config of the spaCy view.  max_steps: of its training.
@@ -73,6 +73,7 @@ class TrainOptions:
     workdir: Path | None = None
     views: tuple[str, ...] = DEFAULT_VIEWS
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    biaffine: Mapping[str, Any] = field(default_factory=dict)
     udpipe: Mapping[str, Any] = field(default_factory=dict)
     view_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
     upstream: str | None = None
@@ -144,8 +145,13 @@ class TrainOptions:
             f"search by {self.search}": self.search != SEARCHES[0],
         }
         of_sampling = dict.fromkeys(self.sampling, True)
-        of_udpipe = dict.fromkeys(self.udpipe, True)
-        for view, settings in ((SPACY, of_spacy), (SAMPLING, of_sampling), (UDPIPE, of_udpipe)):
+        of_view = {
+            SPACY: of_spacy,
+            SAMPLING: of_sampling,
+            BIAFFINE: {f"{BIAFFINE}_{name}": True for name in self.biaffine},
+            UDPIPE: dict.fromkeys(self.udpipe, True),
+        }
+        for view, settings in of_view.items():
             asked = [name for name, given in settings.items() if given]
             if asked and view not in kinds(self.views):
                 raise UserError(
@@ -174,6 +180,7 @@ class TrainOptions:
         changed = {
             "views": self.views != DEFAULT_VIEWS and self.upstream is None,
             **dict.fromkeys([*self.sampling, *self.udpipe], True),
+            **{f"{BIAFFINE}_{name}": True for name in self.biaffine},
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
@@ -183,6 +190,7 @@ class TrainOptions:
         }
         of_training = ["epochs", "order", "restarts", *self.sampling, *self.udpipe]
         of_training += ["udpipe", "config", "max_steps"]
+        of_training += [f"{BIAFFINE}_{name}" for name in ("epochs", *self.biaffine)]
         ready = None not in lists
         if ready and self.upstream is None:
             useless = ["views", *of_training, "backward", "search", "folds", "processes"]
@@ -190,8 +198,9 @@ class TrainOptions:
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained"
-            if SAMPLING in kinds(self.views):
-                raise UserError(f"the {SAMPLING} view cannot be used: {reason}; leave it out")
+            for view in (SAMPLING, BIAFFINE):
+                if view in kinds(self.views):
+                    raise UserError(f"the {view} view cannot be used: {reason}; leave it out")
         elif self.candidates is not None:
             useless = ["folds", "processes"]
             reason = "candidates are given for train, so there is no jackknife"
@@ -334,6 +343,7 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
         options.views,
         seed=options.seed,
         sampling=options.sampling,
+        biaffine=options.biaffine,
         udpipe=options.udpipe,
         files={
             source: {part: (parts[part].path, path) for part, path in files.items()}

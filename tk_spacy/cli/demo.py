@@ -13,7 +13,7 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.train import SAMPLING_DEFAULT
-from tk_spacy.cli.training import chosen_views, sampling_changes, show_training
+from tk_spacy.cli.training import changed, chosen_views, show_training
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions
@@ -66,7 +66,7 @@ def demo(
             test=files["test"],
             output=model,
             views=views,
-            sampling=sampling_changes(epochs=epochs),
+            sampling=changed(epochs=epochs),
             **of_spacy,  # type: ignore[arg-type]
             max_steps=max_steps,
             folds=3,
@@ -95,7 +95,7 @@ def demo_cli(
         str | None,
         typer.Option(
             metavar="VIEW,...",
-            help="Parsers: sampling, spacy, or both.",
+            help="Parsers: sampling, spacy, biaffine, or several.",
             show_default=",".join(DEFAULT_VIEWS),
         ),
     ] = None,

@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from tk_spacy.biaffine.settings import BiaffineSettings
 from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import (
     by_sources,
+    changed,
     chosen_views,
     named_options,
-    sampling_changes,
     show_training,
     view_files,
 )
@@ -29,10 +30,11 @@ from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.training import TUNING_FOLDS
 from tk_spacy.udpipe.settings import UdpipeSettings
 
-PARSERS, SAMPLING = "Parsers", "Sampling parser"
+PARSERS, SAMPLING, BIAFFINE = "Parsers", "Sampling parser", "Biaffine parser"
 UPSTREAM, LISTS, RERANKER = "spaCy parser", "Candidate lists", "Reranker"
 DEFAULT = Settings()
 SAMPLING_DEFAULT = SamplingSettings()
+BIAFFINE_DEFAULT = BiaffineSettings()
 
 
 def train_cli(
@@ -70,9 +72,9 @@ def train_cli(
         typer.Option(
             metavar="VIEW,...",
             help="Parsers that propose trees and score those of all, the main one first: sampling "
-            "(needs nothing but the treebank), spacy (a neural network, trained on the CPU), "
-            "udpipe (UDPipe 1's parser, which gives one tree), file:NAME (any other parser, see "
-            "--view-file), or several of them.",
+            "(needs nothing but the treebank), spacy (a neural network that decides step by step), "
+            "biaffine (one that scores all arcs), udpipe (UDPipe 1's parser, one tree a sentence), "
+            "file:NAME (any other parser, see --view-file); all are trained on the CPU.",
             show_default="sampling, or spacy with --upstream",
             rich_help_panel=PARSERS,
         ),
@@ -133,6 +135,15 @@ def train_cli(
             "--properties.",
             show_default="none",
             rich_help_panel=SAMPLING,
+        ),
+    ] = None,
+    biaffine_epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Passes over the treebank.",
+            show_default=str(BIAFFINE_DEFAULT.epochs),
+            rich_help_panel=BIAFFINE,
         ),
     ] = None,
     upstream: Annotated[
@@ -430,7 +441,7 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
-            sampling=sampling_changes(
+            sampling=changed(
                 epochs=epochs,
                 order=order,
                 restarts=restarts,
@@ -438,6 +449,7 @@ def train_cli(
             ),
             udpipe=UdpipeSettings.from_text(udpipe or ""),
             view_files=view_files(view_file or ()),
+            biaffine=changed(epochs=biaffine_epochs),
             upstream=upstream,
             backward=backward,
             config=config,

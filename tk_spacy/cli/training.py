@@ -44,8 +44,8 @@ def named_options(context: typer.Context) -> frozenset[str]:
     )
 
 
-def sampling_changes(**given: int | tuple[str, ...] | None) -> dict[str, Any]:
-    """The settings of the sampling parser that a user gave."""
+def changed(**given: int | tuple[str, ...] | None) -> dict[str, Any]:
+    """The settings of a parser that a user gave."""
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import spacy
 
+from tk_spacy.biaffine_component import add_biaffine
 from tk_spacy.component import add_reranker
 from tk_spacy.parser_component import add_parser
 from tk_spacy.reranker import Reranker
-from tk_spacy.udpipe.source import UdpipeSource
 from tk_spacy.udpipe_component import add_udpipe
 from tk_spacy.upstream.spacy_parser import SpacySource
-from tk_spacy.views.protocol import ViewSource
+from tk_spacy.views.protocol import BIAFFINE, SAMPLING, UDPIPE, ViewSource
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 
+COMPONENTS = {SAMPLING: "tk_parser", BIAFFINE: "tk_biaffine", UDPIPE: "tk_udpipe"}
+ADD = {SAMPLING: add_parser, BIAFFINE: add_biaffine, UDPIPE: add_udpipe}
+
+
 def component_name(source: str) -> str:
-    """Name of a sampling parser's component: tk_parser, or tk_parser_order2 and the like."""
-    return "_".join(["tk_parser", *source.split("-")[1:]])
+    """Name of a parser's component: tk_parser, tk_biaffine_seed2 and the like."""
+    kind, *changes = source.split("-")
+    return "_".join([COMPONENTS[kind], *changes])
 
 
 def make_pipeline(
@@ -39,12 +44,10 @@ def make_pipeline(
         if isinstance(source, SpacySource):
             names.append(source.component)
         else:
+            first = source.names[0]
             parser: Any = source.parser  # type: ignore[attr-defined]
-            if isinstance(source, UdpipeSource):
-                names.append(add_udpipe(nlp, parser).name)
-            else:
-                name = component_name(source.names[0])
-                names.append(add_parser(nlp, parser, name=name).name)
+            add: Any = ADD[first.split("-")[0]]
+            names.append(add(nlp, parser, name=component_name(first)).name)
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)

@@ -58,6 +58,7 @@ def check_source(nlp: Language, name: str, source: str) -> None:
     """Raise UserError where `source` is no parser of the pipeline."""
     from spacy.pipeline import DependencyParser  # noqa: PLC0415
 
+    from tk_spacy.biaffine_component import TkBiaffine  # noqa: PLC0415
     from tk_spacy.parser_component import TkParser  # noqa: PLC0415
     from tk_spacy.udpipe_component import TkUdpipe  # noqa: PLC0415
 
@@ -67,10 +68,10 @@ def check_source(nlp: Language, name: str, source: str) -> None:
             f"{', '.join(nlp.component_names) or 'none'}); add it, or set source to its name"
         )
     parser = nlp.get_pipe(source)
-    if not isinstance(parser, DependencyParser | TkParser | TkUdpipe):
+    if not isinstance(parser, DependencyParser | TkParser | TkBiaffine | TkUdpipe):
         raise UserError(
             f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser', "
-            f"'beam_parser', 'tk_parser' or 'tk_udpipe'"
+            f"'beam_parser', 'tk_parser', 'tk_biaffine' or 'tk_udpipe'"
         )
 
 

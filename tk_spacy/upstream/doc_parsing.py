@@ -1,4 +1,4 @@
-"""Parsing the sentences of Docs with a sampling or UDPipe parser, and writing the trees."""
+"""Parsing the sentences of Docs with a parser of our own, and writing the trees."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spacy.tokens import Doc
 from tk_spacy.upstream.corpus import sentence_of_tokens, to_spacy_label
 
 if TYPE_CHECKING:
+    from tk_spacy.biaffine.parser import BiaffineParser
     from tk_spacy.sampling.parser import SamplingParser
     from tk_spacy.udpipe.parser import UdpipeParser
 
@@ -47,7 +48,7 @@ def sentence_spans(doc: Doc) -> list[tuple[int, int]]:
 
 
 def parse_docs(
-    parser: SamplingParser | UdpipeParser,
+    parser: SamplingParser | BiaffineParser | UdpipeParser,
     docs: Sequence[Doc],
     *,
     n_threads: int | None = None,

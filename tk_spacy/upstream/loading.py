@@ -12,6 +12,7 @@ from spacy.pipeline import DependencyParser
 from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
+from tk_spacy.biaffine_component import TkBiaffine
 from tk_spacy.component import TkReranker
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import TkParser
@@ -58,12 +59,12 @@ def proposing_parsers(nlp: Language, *, where: str) -> tuple[tuple[str, ...], Re
     """Names of the parsers that propose trees, the main one first, and the model that wants them.
 
     Those of the pipeline's trained tk_reranker; without one its dependency parser, or else its
-    tk_parser.  Raises UserError where it has none.
+    tk_parser or tk_biaffine.  Raises UserError where it has none.
     """
     for _, pipe in nlp.components:
         if isinstance(pipe, TkReranker) and pipe.reranker is not None:
             return pipe.sources, pipe.reranker
-    own = [name for name, pipe in nlp.components if isinstance(pipe, TkParser)]
+    own = [name for name, pipe in nlp.components if isinstance(pipe, TkParser | TkBiaffine)]
     if own and not any(isinstance(pipe, DependencyParser) for _, pipe in nlp.pipeline):
         return (own[0],), None
     return (find_parser(nlp, where=where),), None

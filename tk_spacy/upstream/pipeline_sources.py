@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.biaffine_component import TkBiaffine
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import TkParser
@@ -47,13 +48,13 @@ def pipeline_sources(
     for number, name in enumerate(components):
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
+        # A model of several parsers of a kind calls each by the name of its view.
+        known = {"name": views[number]} if len(views) == len(components) else {}
         if isinstance(component, TkParser):
             from tk_spacy.sampling.source import SamplingSource  # noqa: PLC0415
 
             if component.parser is None:
                 raise UserError(untrained(name, "parser"))
-            # A model of several sampling parsers calls each by the name of its view.
-            known = {"name": views[number]} if len(views) == len(components) else {}
             sources.append(
                 SamplingSource(component.parser, inventory=inventory, n_threads=n_threads, **known)
             )
@@ -63,6 +64,12 @@ def pipeline_sources(
             if component.parser is None:
                 raise UserError(untrained(name, "parser"))
             sources.append(UdpipeSource(component.parser, inventory=inventory))
+        elif isinstance(component, TkBiaffine):
+            from tk_spacy.biaffine.source import BiaffineSource  # noqa: PLC0415
+
+            if component.parser is None:
+                raise UserError(untrained(name, "parser"))
+            sources.append(BiaffineSource(component.parser, inventory=inventory, **known))
         else:
             backward = None if reranker is None else reranker.about.get("backward")
             source = SpacySource(

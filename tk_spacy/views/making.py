@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tk_spacy.views.protocol import FILE, SAMPLING, SPACY, UDPIPE, View
+from tk_spacy.views.protocol import BIAFFINE, FILE, SAMPLING, SPACY, UDPIPE, View
 from tk_spacy.views.specs import parse_specs
 
 
@@ -15,6 +15,7 @@ def make_views(
     *,
     seed: int = 0,
     sampling: Mapping[str, Any] | None = None,
+    biaffine: Mapping[str, Any] | None = None,
     udpipe: Mapping[str, Any] | None = None,
     files: Mapping[str, Mapping[str, tuple[Path, Path]]] | None = None,
     upstream: str | None = None,
@@ -25,7 +26,7 @@ def make_views(
 ) -> tuple[View, ...]:
     """The views of those names (see `specs`), in order; the first is the main one.
 
-    sampling, udpipe: settings of all these parsers that are not at their defaults.
+    sampling, biaffine, udpipe: settings of all these parsers that are not at their defaults.
     files: of each file view its files, by part (see `FileView.read`).  The rest is of the spaCy
     view: upstream is a pipeline to take instead of training one.
     Raises UserError where a setting makes no sense.
@@ -37,6 +38,12 @@ def make_views(
 
             settings = {"seed": seed, **(sampling or {}), **spec.changes}
             views.append(SamplingView.from_settings(settings, name=spec.name))
+            continue
+        if spec.kind == BIAFFINE:
+            from tk_spacy.views.biaffine_view import BiaffineView  # noqa: PLC0415
+
+            settings = {"seed": seed, **(biaffine or {}), **spec.changes}
+            views.append(BiaffineView.from_settings(settings, name=spec.name))
             continue
         if spec.kind == FILE:
             from tk_spacy.views.file_view import FileView  # noqa: PLC0415

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank import Sentence
 
-SAMPLING, SPACY, UDPIPE = "sampling", "spacy", "udpipe"
-VIEW_NAMES = (SAMPLING, SPACY, UDPIPE)
+SAMPLING, SPACY, BIAFFINE, UDPIPE = "sampling", "spacy", "biaffine", "udpipe"
+VIEW_NAMES = (SAMPLING, SPACY, BIAFFINE, UDPIPE)
 DEFAULT_VIEWS = (SAMPLING,)
 FILE = "file"
 FILE_PREFIX = f"{FILE}:"

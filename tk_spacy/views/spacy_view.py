@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from spacy.about import __version__ as spacy_version
 from spacy.util import load_config_from_str
 
+from tk_spacy.biaffine_component import FACTORY as BIAFFINE_PARSER
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.component import FACTORY as RERANKER
 from tk_spacy.errors import UserError
@@ -156,7 +157,7 @@ class GivenSpacyView:
         """
         nlp = load_pipeline(pipeline)
         parser = find_parser(nlp, where=pipeline)
-        for name in (RERANKER, SAMPLING_PARSER, UDPIPE_PARSER):
+        for name in (RERANKER, SAMPLING_PARSER, BIAFFINE_PARSER, UDPIPE_PARSER):
             if name in nlp.component_names:
                 raise UserError(
                     f"{pipeline}: has a component {name!r} already; give a pipeline without it "

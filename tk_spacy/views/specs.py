@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.views.protocol import FILE, FILE_PREFIX, SAMPLING, VIEW_NAMES
+from tk_spacy.views.protocol import BIAFFINE, FILE, FILE_PREFIX, SAMPLING, VIEW_NAMES
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 
@@ -64,8 +64,10 @@ def _parse(text: str) -> ViewSpec:
         raise UserError(
             f"unknown view {kind!r}; choose from {', '.join(VIEW_NAMES)}, {FILE_PREFIX}NAME"
         )
-    if settings and kind != SAMPLING:
-        raise UserError(f"view {text!r}: only a {SAMPLING} view has settings of its own")
+    if settings and kind not in (SAMPLING, BIAFFINE):
+        raise UserError(
+            f"view {text!r}: only a {SAMPLING} or {BIAFFINE} view has settings of its own"
+        )
     changes: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")

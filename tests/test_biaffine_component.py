@@ -1,0 +1,184 @@
+"""The biaffine parser as a view, as the component `tk_biaffine`, and in a trained pipeline."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from biaffine_parsers import NEW, QUICK, SENTENCES, trained
+from pipelines import trees
+from spacy.language import Language
+from spacy.tokens import Doc
+from test_cli import invoke
+from trainings import Recorder, treebank
+
+from tk_spacy.biaffine.source import BiaffineSource
+from tk_spacy.biaffine_component import TkBiaffine, add_biaffine
+from tk_spacy.candidates import LabelInventory
+from tk_spacy.errors import UserError
+from tk_spacy.evaluation import evaluate
+from tk_spacy.pipeline import train_pipeline
+from tk_spacy.plan import TrainOptions
+from tk_spacy.settings import Settings
+from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
+from tk_spacy.upstream.loading import proposing_parsers
+from tk_spacy.upstream.pipeline_sources import pipeline_sources
+from tk_spacy.views.biaffine_view import BiaffineView
+from tk_spacy.views.making import make_views
+
+SMALL = {name: value for name, value in QUICK.to_dict().items() if name != "seed"} | {"epochs": 2}
+
+
+def pipeline() -> Language:
+    nlp = spacy.blank("xx")
+    add_biaffine(nlp, trained())
+    return nlp
+
+
+def component(nlp: Language) -> TkBiaffine:
+    found = nlp.get_pipe("tk_biaffine")
+    assert isinstance(found, TkBiaffine)
+    return found
+
+
+def docs_of(nlp: Language, sentences: list[Sentence] = NEW) -> list[Doc]:
+    return [doc_from_sentence(nlp.vocab, sentence) for sentence in sentences]
+
+
+# The view
+
+
+def test_biaffine_view_trains_into_a_directory(tmp_path: Path) -> None:
+    (view,) = make_views(["biaffine"], seed=5, biaffine=SMALL)
+    assert view == BiaffineView.from_settings({**SMALL, "seed": 5})
+    assert (view.name, view.sources, view.given) == ("biaffine", ("biaffine",), False)
+    steps: list[tuple[int, int]] = []
+    view.train(
+        SENTENCES[:40], [], tmp_path, n_threads=2, report=lambda done, of: steps.append((done, of))
+    )
+    assert steps[-1] == (80, 80)
+    source = view.open(tmp_path, inventory=LabelInventory())
+    (found,) = source.candidates(NEW[:1], k=4)
+    (scores,) = source.score(NEW[:1], [found])
+    np.testing.assert_allclose(found.scores[:, 0], scores, atol=1e-4)
+
+
+def test_biaffine_view_s_keys_tell_training_from_search() -> None:
+    view = BiaffineView.from_settings(SMALL)
+    searching = BiaffineView(settings=replace(view.settings, label_share=0.5))
+    assert searching.training_key() == view.training_key()
+    assert searching.search_key() != view.search_key()
+    longer = BiaffineView(settings=replace(view.settings, epochs=3))
+    assert longer.training_key() != view.training_key()
+
+
+# The component
+
+
+def test_biaffine_component_sets_the_parser_s_trees() -> None:
+    nlp = pipeline()
+    parsed = trained().parse(NEW)
+    for doc, (heads, deprels) in zip(nlp.pipe(docs_of(nlp)), parsed, strict=True):
+        found = sentence_from_doc(doc)
+        assert found.heads.tolist() == heads.tolist()
+        assert found.deprels == deprels
+    with pytest.warns(UserWarning, match=r"uses TAG, POS, MORPH, LEMMA, which a Doc lacks"):
+        nlp("ba be bi")
+
+
+def test_biaffine_component_is_trained_by_initialize() -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tk_biaffine", config={"settings": {**SMALL, "epochs": 5}})
+    examples = list(read_examples(SENTENCES[:100], nlp))
+    nlp.initialize(lambda: examples)
+    parser = component(nlp).parser
+    assert parser is not None
+    assert parser.settings == replace(QUICK, epochs=5)
+    assert set(component(nlp).labels) >= {"nsubj", "root"}
+    scores = nlp.evaluate(list(read_examples(NEW, nlp)))
+    assert 0.3 < scores["dep_las"] <= scores["dep_uas"] <= 1
+
+
+def test_biaffine_component_travels(tmp_path: Path) -> None:
+    nlp = pipeline()
+    expected = trees(nlp.pipe(docs_of(nlp)))
+    nlp.to_disk(tmp_path / "pipeline")
+    for other in (spacy.load(tmp_path / "pipeline"), pickle.loads(pickle.dumps(nlp))):
+        assert trees(other.pipe(docs_of(other))) == expected
+    again = spacy.blank("xx")
+    again.add_pipe("tk_biaffine")
+    model = tmp_path / "pipeline" / "tk_biaffine"
+    again.config["initialize"]["components"]["tk_biaffine"] = {"model": str(model)}
+    again.initialize()
+    assert component(again).to_bytes() == component(nlp).to_bytes()
+
+
+def test_biaffine_component_proposes_trees() -> None:
+    nlp = pipeline()
+    names, reranker = proposing_parsers(nlp, where="here")
+    assert (names, reranker) == (("tk_biaffine",), None)
+    (source,) = pipeline_sources(nlp, names, inventory=LabelInventory())
+    assert isinstance(source, BiaffineSource)
+    assert source.parser is trained()
+
+
+def test_biaffine_component_mistakes() -> None:
+    nlp = spacy.blank("xx")
+    with pytest.raises(UserError, match="tk_biaffine: unknown settings: speed"):
+        nlp.add_pipe("tk_biaffine", config={"settings": {"speed": 9}})
+    nlp.add_pipe("tk_biaffine")
+    with pytest.raises(UserError, match=r"\[E109\].*'tk_biaffine'.*set the component's `parser`"):
+        nlp("ba be")
+    with pytest.raises(UserError, match=r"\[E109\].*'tk_biaffine'"):
+        pipeline_sources(nlp, ["tk_biaffine"], inventory=LabelInventory())
+    with pytest.raises(TypeError, match="parser is a str, expected a BiaffineParser or None"):
+        component(nlp).parser = "x"  # type: ignore[assignment]
+
+
+# A whole training
+
+
+def test_pipeline_with_a_biaffine_view(tmp_path: Path) -> None:
+    paths = treebank()
+    report = train_pipeline(
+        TrainOptions(
+            train=paths["train"], dev=paths["dev"], test=paths["test"], output=tmp_path / "model",
+            views=("sampling", "biaffine"), sampling={"epochs": 1, "order": 1}, biaffine=SMALL,
+            folds=2, k=6, threads=1, processes=1, tuning_folds=1,
+            settings=Settings(iterations=2, bits=12, manual_parts=("arc",)),
+        ),
+        progress=Recorder(),
+    )  # fmt: skip
+    nlp = spacy.load(tmp_path / "model")
+    assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
+    assert nlp.disabled == ["tk_biaffine"]
+    assert nlp.get_pipe("tk_reranker").sources == ("tk_parser", "tk_biaffine")
+    gold = load_treebank(paths["test"])
+    docs = nlp.pipe(doc_from_sentence(nlp.vocab, sentence) for sentence in gold)
+    found = [sentence_from_doc(doc) for doc in docs]
+    assert evaluate(gold, found) == report.parts["test"].scores["final system"]
+    assert "biaffine" in report.betas
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--biaffine-epochs", "3"], "biaffine_epochs concerns the biaffine view only"),
+        (["--views", "biaffine,biaffine"], "name one or more different ones"),
+    ],
+)
+def test_train_command_refuses_what_has_no_effect(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    paths = treebank()
+    result = invoke(
+        "train", paths["train"], "--dev", paths["dev"], "-o", tmp_path / "m", *arguments
+    )
+    assert result.exit_code == 1
+    assert message in " ".join(result.stderr.split())
+    assert not (tmp_path / "m").exists()

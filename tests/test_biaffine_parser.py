@@ -1,0 +1,233 @@
+"""The biaffine parser: learning, lists, scores of any tree, storage, mistakes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from biaffine_parsers import NEW, QUICK, SENTENCES, trained
+
+from tk_spacy.biaffine.decoding import best_tree, k_best
+from tk_spacy.biaffine.network import Pass, log_softmax
+from tk_spacy.biaffine.parser import BiaffineParser, make_batch
+from tk_spacy.biaffine.settings import BiaffineSettings
+from tk_spacy.biaffine.source import BiaffineSource
+from tk_spacy.biaffine.training import train_biaffine_parser
+from tk_spacy.biaffine.vocabulary import FIRST, Vocabulary
+from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.errors import UserError
+from tk_spacy.model_files import ModelError
+from tk_spacy.treebank import Sentence, check_tree
+
+
+def lists(k: int, sentences: list[Sentence] = NEW) -> list[CandidateList]:
+    source = BiaffineSource(trained())
+    return list(source.candidates(sentences, k=k))
+
+
+def test_biaffine_parser_learns_a_small_language() -> None:
+    right = total = base = 0
+    for sentence, (heads, deprels) in zip(NEW, trained().parse(NEW), strict=True):
+        assert check_tree(heads) is None
+        pairs = zip(heads.tolist(), deprels, sentence.heads.tolist(), sentence.deprels, strict=True)
+        right += sum((h, d) == (h2, d2) for h, d, h2, d2 in pairs)
+        base += int((sentence.heads == np.arange(len(sentence))).sum())  # a chain
+        total += len(sentence)
+    assert right / total > 0.7 > 1.5 * base / total
+
+
+def test_biaffine_training_is_the_same_twice_and_differs_by_seed() -> None:
+    settings = replace(QUICK, epochs=1)
+    parsers = [
+        train_biaffine_parser(SENTENCES[:30], settings=replace(settings, seed=seed))
+        for seed in (0, 0, 1)
+    ]
+    first, again, other = (parser.to_files()["weights.npz"] for parser in parsers)
+    assert first == again
+    assert first != other
+    np.testing.assert_array_equal(parsers[0].weights["words"][0], 0)  # no value stays 0
+
+
+def test_biaffine_training_reports_its_progress() -> None:
+    seen: list[tuple[int, int]] = []
+    train_biaffine_parser(
+        SENTENCES[:20], settings=replace(QUICK, epochs=2), report=lambda *step: seen.append(step)
+    )
+    assert seen[-1] == (40, 40)
+    assert seen == sorted(seen)
+
+
+def test_biaffine_lists_are_trees_with_the_parser_s_own_scores() -> None:
+    found = lists(12)
+    scores = trained().score(NEW, found)
+    best = trained().parse(NEW)
+    for sentence, trees, own, (heads, deprels) in zip(NEW, found, scores, best, strict=True):
+        assert trees.sources == ("biaffine",)
+        assert trees.base == 0
+        assert len(trees) == 12 or len(sentence) < 4
+        np.testing.assert_allclose(trees.scores[:, 0], own, atol=1e-4)
+        assert (np.diff(trees.scores[:, 0]) <= 0).all()
+        assert trees.heads[0].tolist() == heads.tolist()
+        assert trees.deprels(0) == deprels
+
+
+def test_biaffine_score_equals_a_plain_loop() -> None:
+    parser = trained()
+    for sentence in NEW[:5]:
+        (trees,) = lists(6, [sentence])
+        (found,) = parser.score([sentence], [trees])
+        network = Pass(parser.weights, parser.settings, make_batch(parser.vocabulary, [sentence]))
+        arcs = log_softmax(network.arc_scores())[0]
+        for row in range(len(trees)):
+            total = 0.0
+            heads = trees.heads[row].tolist()
+            for word, (head, label) in enumerate(zip(heads, trees.deprels(row), strict=True), 1):
+                ids = np.array([word]), np.array([head])
+                labels = log_softmax(network.label_scores(*ids))[0]
+                total += float(arcs[word, head]) + float(labels[parser.labels.index(label)])
+            assert found[row] == pytest.approx(total, abs=1e-4)
+
+
+def test_biaffine_score_is_nan_for_unknown_labels() -> None:
+    sentence = next(s for s in NEW if len(s) > 3)
+    heads = sentence.heads.tolist()
+    strange = ["strange", *sentence.deprels[1:]]
+    trees = CandidateList.build(
+        [(heads, sentence.deprels, 1.0), (heads, strange, 0.0)],
+        inventory=LabelInventory(),
+        sources=("x",),
+    )
+    (found,) = trained().score([sentence], [trees])
+    assert np.isfinite(found[0])
+    assert np.isnan(found[1])
+
+
+def trees_over(n: int) -> list[list[int]]:
+    heads = itertools.product(range(n + 1), repeat=n)
+    return [list(tree) for tree in heads if check_tree(tree) is None]
+
+
+@pytest.mark.parametrize(("k", "share"), [(1, 0.1), (7, 0.0), (7, 0.4), (40, 0.3)])
+def test_k_best_equals_enumeration(k: int, share: float) -> None:
+    rng = np.random.default_rng(k)
+    arcs = rng.standard_normal((4, 5))
+    arcs[np.arange(4), np.arange(1, 5)] = -np.inf
+    labels = np.stack([np.full((4, 5), 3), np.full((4, 5), 1)], axis=2).astype(np.int32)
+    margins = rng.random((4, 5))
+    ranked = sorted(trees_over(4), key=lambda tree: -sum(arcs[np.arange(4), tree]))
+    totals = {tuple(tree): float(sum(arcs[np.arange(4), tree])) for tree in ranked}
+    assert best_tree(arcs).tolist() == ranked[0]
+    heads, ids, scores = k_best(arcs, labels, margins, k, label_share=share)
+    assert len(scores) == k
+    assert (np.diff(scores) <= 0).all()
+    pairs = zip(heads.tolist(), ids.tolist(), strict=True)
+    assert len({(tuple(h), tuple(i)) for h, i in pairs}) == k
+    changed = 0
+    for tree, own, score in zip(heads.tolist(), ids.tolist(), scores.tolist(), strict=True):
+        words = [m for m in range(4) if own[m] == 1]
+        assert len(words) <= 1
+        changed += len(words)
+        expected = totals[tuple(tree)] - sum(margins[m, tree[m]] for m in words)
+        assert score == pytest.approx(expected)
+    assert changed <= round(share * k)
+    kept = [tree for tree, own in zip(heads.tolist(), ids.tolist(), strict=True) if 1 not in own]
+    assert kept == ranked[: len(kept)]
+
+
+def test_lists_of_one_word_are_label_alternatives() -> None:
+    sentence = Sentence.from_columns(forms=["a"], upos=["NOUN"])
+    (trees,) = lists(5, [sentence])
+    assert trees.heads.tolist() == [[0], [0]]
+    assert len(set(trees.labels[:, 0].tolist())) == 2
+
+
+def test_biaffine_parser_takes_words_that_it_never_saw() -> None:
+    strange = Sentence.from_columns(
+        forms=["ⵣ", "ⵣⵣ", "!"], upos=["X", "_", "Y"], feats=["A=B|C=D", "_", "strange"]
+    )
+    ((heads, deprels),) = trained().parse([strange])
+    assert check_tree(heads) is None
+    assert set(deprels) <= set(trained().labels)
+
+
+def test_vocabulary_keeps_each_feature_apart() -> None:
+    vocabulary = Vocabulary.fit(SENTENCES)
+    sentence = next(s for s in SENTENCES if any("|" in feats for feats in s.feats))
+    words, tags = vocabulary.encode(sentence)
+    names = [None] * FIRST + list(vocabulary.tags)
+    for row, feats in zip(tags[1:].tolist(), sentence.feats, strict=True):
+        items = sorted(names[i].replace("\t", "=") for i in row if names[i])
+        expected = [] if feats == "_" else [f"feats {item}" for item in feats.split("|")]
+        assert [item for item in items if item.startswith("feats")] == sorted(expected)
+    assert words.min() >= 0
+    assert words.max() < len(vocabulary.words) + FIRST
+    again = Vocabulary.from_dict(json.loads(json.dumps(vocabulary.to_dict())))
+    np.testing.assert_array_equal(again.encode(sentence)[0], words)
+
+
+def test_biaffine_parser_comes_back_from_disk_and_bytes(tmp_path: Path) -> None:
+    parser = trained()
+    parser.to_disk(tmp_path / "p")
+    for again in (BiaffineParser.from_disk(tmp_path / "p"), BiaffineParser.from_bytes(
+        parser.to_bytes())):  # fmt: skip
+        assert again.settings == QUICK
+        assert again.to_files() == parser.to_files()
+        for (heads, deprels), (expected, names) in zip(
+            again.parse(NEW), parser.parse(NEW), strict=True
+        ):
+            np.testing.assert_array_equal(heads, expected)
+            assert deprels == names
+
+
+def test_damaged_biaffine_files_are_refused(tmp_path: Path) -> None:
+    parser = trained()
+    parser.to_disk(tmp_path / "p")
+    meta = tmp_path / "p" / "meta.json"
+    text = meta.read_text()
+    meta.write_text(text.replace('"width": 16', '"width": 17'))
+    with pytest.raises(ModelError, match=r"damaged or incomplete .*not float32"):
+        BiaffineParser.from_disk(tmp_path / "p")
+    weights = {name: array.copy() for name, array in parser.weights.items()}
+    weights["arc"][2, 1] = np.nan
+    with pytest.raises(ModelError, match="arc beyond 1000, whose products may be infinite"):
+        BiaffineParser.from_bytes(replace(parser, weights=weights).to_bytes())
+    meta.write_text(text.replace("biaffine parser", "sampling parser"))
+    with pytest.raises(ModelError, match="not that of a tk-spacy biaffine parser"):
+        BiaffineParser.from_disk(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"epochs": 0}, "epochs is 0; it must be from 1 to 1000"),
+        ({"epochs": 2.5}, "epochs is 2.5; it must be a whole number"),
+        ({"dropout": float("nan")}, "dropout is nan; it must be from 0 to 0.9"),
+        ({"layers": True}, "layers is True; it must be a whole number"),
+        ({"depth": 3}, "unknown settings: depth"),
+    ],
+)
+def test_bad_biaffine_settings_are_refused(setting: dict, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        BiaffineSettings.from_dict(setting)
+
+
+def test_biaffine_mistakes_have_names() -> None:
+    with pytest.raises(UserError, match="no sentence to train"):
+        train_biaffine_parser([])
+    bare = Sentence.from_columns(forms=["a"])
+    with pytest.raises(UserError, match="no tree to train a parser on: HEAD is '_'"):
+        train_biaffine_parser([bare])
+    parser = trained()
+    with pytest.raises(ValueError, match="k is 0"):
+        parser.kbest(NEW, k=0, inventory=LabelInventory())
+    with pytest.raises(TypeError, match=r"k is 2\.0"):
+        parser.kbest(NEW, k=2.0, inventory=LabelInventory())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="0 lists for 1 sentences"):
+        parser.score([bare], [])
+    (trees,) = lists(2, [NEW[0]])
+    with pytest.raises(ValueError, match="words for a sentence of 1"):
+        parser.score([bare], [trees])
