@@ -35,6 +35,9 @@ class SamplingSettings:
     arc_margin: how far below a word's best arc, labels and all, an arc is still kept.
     label_share: share of a k-best list that may differ from better trees in labels alone.
     seed: of the shuffling and the search.
+    kernel_scale: where positive, a kernel of arcs is learnt beside the hashed features, by which
+        factor on it; 0 for none.
+    kernel_epochs: the last epochs, of those there are at most, in which the kernel is learnt.
     """
 
     order: int = 3
@@ -63,6 +66,8 @@ class SamplingSettings:
     arc_margin: float = 3.0
     label_share: float = 0.1
     seed: int = 0
+    kernel_scale: float = 0.0
+    kernel_epochs: int = 1000
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -87,8 +92,11 @@ class SamplingSettings:
                 raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values (C as null where it is infinite)."""
+        """JSON values (C as null where it is infinite; of the kernel only where there is one)."""
         data = asdict(self)
+        if not self.kernel_scale:
+            # As they were before there was a kernel: keys of work and stored parsers stay.
+            del data["kernel_scale"], data["kernel_epochs"]
         data["C"] = None if math.isinf(self.C) else self.C
         return data
 
@@ -132,5 +140,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "arc_margin": (0.0, 1e9),
     "label_share": (0.0, 1.0),
     "seed": (0, 2**32 - 1),
+    "kernel_scale": (0.0, 1e9),
+    "kernel_epochs": (1, 1000),
 }
 """Lowest and highest value of the settings that have some."""
