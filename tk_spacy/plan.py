@@ -147,7 +147,10 @@ class TrainOptions:
             "folds": self.folds != DEFAULT_FOLDS,
             "processes": self.processes is not None,
         }
-        of_training = ["epochs", "order", "restarts", *self.sampling, "config", "max_steps"]
+        of_training = [
+            "epochs", "order", "restarts", "parser_kernel_scale", *self.sampling, "config",
+            "max_steps",
+        ]  # fmt: skip
         ready = None not in lists
         if ready and self.upstream is None:
             useless = ["views", *of_training, "backward", "search", "folds", "processes"]

@@ -101,6 +101,15 @@ def train_cli(
             rich_help_panel=SAMPLING,
         ),
     ] = None,
+    parser_kernel_scale: Annotated[
+        float | None,
+        typer.Option(
+            help="Learn a template kernel of arcs with the parser's features, by this factor on "
+            "it; 0 for none.",
+            show_default=f"{SAMPLING_DEFAULT.kernel_scale:g}",
+            rich_help_panel=SAMPLING,
+        ),
+    ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
@@ -366,7 +375,9 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             views=chosen_views(views, upstream=upstream),
-            sampling=sampling_changes(epochs=epochs, order=order, restarts=restarts),
+            sampling=sampling_changes(
+                epochs=epochs, order=order, restarts=restarts, kernel_scale=parser_kernel_scale
+            ),
             upstream=upstream,
             backward=backward,
             config=config,

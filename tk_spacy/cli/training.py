@@ -41,7 +41,7 @@ def named_options(context: typer.Context) -> frozenset[str]:
     )
 
 
-def sampling_changes(**given: int | None) -> dict[str, int]:
+def sampling_changes(**given: float | None) -> dict[str, float]:
     """The settings of the sampling parser that a user gave."""
     return {name: value for name, value in given.items() if value is not None}
 

@@ -78,11 +78,13 @@ class ArcKernel:
         return label_table(schema, self.schema)
 
     def scores(self, nodes: Int32, slots: Int32, *, n_threads: int | None = None) -> Float64:
-        """Gamma times the kernel's score of arcs, which name flat node rows: float64[a]."""
+        """Gamma times the kernel's score of arcs, which name flat node rows: float64[a].
+
+        In single precision, like the parser's own scores: their sums are exact in any order.
+        """
         out = np.zeros(len(slots))
         self._scorer.add_scores([nodes], [[slots]], [[out]], n_threads=n_threads)
-        out *= self.gamma
-        return out
+        return (self.gamma * out).astype(np.float32).astype(np.float64)
 
     def added(
         self,

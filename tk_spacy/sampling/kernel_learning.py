@@ -1,7 +1,7 @@
 """Learning the kernel with full search: its part of the sampling parser's training.
 
-Source: Taub-Tabib et al. 2015, Algorithm 1 and footnote 5, whose list of candidates is here all that
-the decoder can find.  The exclusive arcs of the gold tree and of the tree found become support
+Source: Taub-Tabib et al. 2015, Algorithm 1 and footnote 5, whose list of candidates is here all
+that the decoder can find.  The exclusive arcs of the gold tree and of the tree found become support
 parts, by the same step as the hashed weights take.
 """
 
@@ -90,7 +90,8 @@ class KernelLearner:
         signs = np.repeat(np.array([1, -1], dtype=np.int32), len(words))
         if not len(words):
             return Difference(slots, signs, 0.0, 0.0)
-        scores = np.array([self._known(at + w, h, c) for w, h, c in zip(both, heads, ids)])
+        arcs = zip(both.tolist(), heads.tolist(), ids.tolist(), strict=True)
+        scores = np.array([self._known(at + word, head, label) for word, head, label in arcs])
         nodes = self._nodes[self._corpus.rows(i)]
         self._log.add_scores([nodes], [[slots]], [[scores]], since=self._since, n_threads=1)
         norm = signed_kernel(nodes, slots, signs, self._kinds, self._skips)
@@ -124,4 +125,3 @@ class KernelLearner:
             return None
         support = bare(self._log.freeze(late=steps))
         return ArcKernel(schema=self._schema, support=support, gamma=1.0) if len(support) else None
-

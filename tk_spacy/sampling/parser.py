@@ -147,7 +147,9 @@ class SamplingParser(StoredModel):
             restarts, patience = max(restarts, s.list_restarts), max(patience, s.list_patience)
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch, seed=s.seed)
-            arcs = None if self.kernel is None else self._arcs(self.kernel, corpus, batch, n_threads)
+            arcs = (
+                None if self.kernel is None else self._arcs(self.kernel, corpus, batch, n_threads)
+            )
             heads, labels, scores, counts = decode(
                 self._scorer,
                 corpus.fields,
@@ -254,7 +256,12 @@ class SamplingParser(StoredModel):
             )
             if self.kernel is not None and name == ARC:
                 scores = scores + self._kernel_scores(
-                    self.kernel, sentences, corpus, owners, [rows for rows, _, _ in found], n_threads
+                    self.kernel,
+                    sentences,
+                    corpus,
+                    owners,
+                    [rows for rows, _, _ in found],
+                    n_threads,
                 )
             done = 0
             for (rows, starts, members), total in zip(found, out, strict=True):

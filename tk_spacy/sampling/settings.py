@@ -92,11 +92,12 @@ class SamplingSettings:
                 raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values (C as null where it is infinite; of the kernel only where there is one)."""
+        """JSON values (C as null where it is infinite; the kernel's where they are chosen)."""
         data = asdict(self)
-        if not self.kernel_scale:
-            # As they were before there was a kernel: keys of work and stored parsers stay.
-            del data["kernel_scale"], data["kernel_epochs"]
+        for field in fields(self):
+            # As it was before there was a kernel: keys of work and stored parsers stay.
+            if field.name in KERNEL_ONLY and data[field.name] == field.default:
+                del data[field.name]
         data["C"] = None if math.isinf(self.C) else self.C
         return data
 
@@ -113,6 +114,9 @@ class SamplingSettings:
 
 SEARCH_ONLY = ("exact_starts", "restarts", "list_restarts", "list_patience", "label_share")
 """The settings that a trained parser does not depend on."""
+
+KERNEL_ONLY = ("kernel_scale", "kernel_epochs")
+"""The settings of the kernel that is learnt with the parser."""
 
 LIMITS: Mapping[str, tuple[float, float]] = {
     "order": (1, 3),
