@@ -244,9 +244,7 @@ def learn_by_hand(sentences, steps, *, scale, C=np.inf):
         first = np.cumsum([0, 0, *map(len, arcs), 0]).astype(np.int64)
         flat = np.array([arc for of_word in arcs for arc in sorted(of_word)], dtype=np.int32)
         heads, ids = np.ascontiguousarray(flat.T)
-        _, _, _, scores = kernel.begin(
-            [i], (first, heads, ids, np.zeros(len(flat))), n_threads=1
-        )
+        kernel.begin([i], (first, heads, ids, np.zeros(len(flat))), n_threads=1)
         apart = kernel.difference(i, 0, gold, gold_labels, tree, labels)
         loss = float((gold != tree).sum())
         tau = learner.update(
@@ -284,7 +282,7 @@ def test_steps_are_those_of_algorithm_1():
     rng = np.random.default_rng(8)
     sentences = [random_sentence(rng, n) for n in (3, 5, 6, 4)]
     scale = 0.3
-    schema, corpus, learner, kernel, taken = learn_by_hand(sentences, 12, scale=scale)
+    schema, _, learner, kernel, taken = learn_by_hand(sentences, 12, scale=scale)
     grams, taus = plain_margins(schema, sentences, taken, scale)
     assert (taus > 0).sum() > 6
     for t, (*_, apart) in enumerate(taken):
@@ -306,7 +304,7 @@ def test_a_step_makes_up_for_the_loss():
     # Features and kernel together, with the smallest step that does.
     rng = np.random.default_rng(9)
     sentences = [random_sentence(rng, 6)]
-    schema, corpus, learner, kernel, taken = learn_by_hand(sentences, 1, scale=0.5)
+    _, corpus, learner, _, taken = learn_by_hand(sentences, 1, scale=0.5)
     i, gold, gold_labels, tree, labels, loss, tau, apart = taken[0]
     assert tau > 0
     rows = corpus.rows(i)
@@ -337,8 +335,9 @@ def test_a_kernel_of_late_epochs_comes_late():
     late = train(sentences, epochs=2, kernel_epochs=1)
     early = train(sentences, epochs=2)
     assert 0 < len(late.kernel.support) < len(early.kernel.support)
-    assert train(sentences, epochs=2, kernel_epochs=2).to_files()["kernel.npz"] == (
-        early.to_files()["kernel.npz"]
+    assert (
+        train(sentences, epochs=2, kernel_epochs=2).to_files()["kernel.npz"]
+        == (early.to_files()["kernel.npz"])
     )
 
 

@@ -199,7 +199,7 @@ def _train_parser(
         uas = las = None
         if dev is not None:
             averaged = learner.averaged()
-            own = kernel and kernel.averaged(learner.steps)
+            own = None if kernel is None else kernel.averaged(learner.steps)
             uas, las = _accuracy(
                 make_scorer(schema, settings, averaged, pruner, places),
                 own, dev, settings, n_threads,
@@ -210,7 +210,8 @@ def _train_parser(
         if best is not None and epoch - best[1] >= settings.idle_epochs:
             break
     if best is None:
-        return learner.averaged(), kernel and kernel.averaged(learner.steps)
+        own = None if kernel is None else kernel.averaged(learner.steps)
+        return learner.averaged(), own
     return best[2:]
 
 
