@@ -28,9 +28,9 @@ from tk_spacy.model_files import ModelError, from_npz, to_npz
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts, slot_rows
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.arc_kernel import ARC, ArcKernel, bare
+from tk_spacy.sampling.arc_kernel import ARC, ArcKernel, arc_slots, bare
 from tk_spacy.sampling.decoder import lattice_arcs
-from tk_spacy.sampling.kernel_learning import KernelLearner
+from tk_spacy.sampling.kernel_learning import Difference, KernelLearner
 from tk_spacy.sampling.kernel_tuning import tune_gamma
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SamplingSettings
@@ -231,7 +231,9 @@ def learn_by_hand(sentences, steps, *, scale, C=np.inf):
     )
     kernel = KernelLearner(schema, corpus, scale=scale)
     taken = []
-    for _ in range(steps):
+    for step in range(steps):
+        if step % 3 == 2:
+            kernel.begin_epoch(n_threads=1)
         i = int(rng.integers(len(sentences)))
         n = len(sentences[i])
         rows = corpus.rows(i)
@@ -298,6 +300,43 @@ def test_steps_are_those_of_algorithm_1():
             for heads, ids in ((gold, gold_labels), (tree, labels))
         ]
         assert scores[0] - scores[1] == pytest.approx(after[t], rel=1e-6, abs=1e-9)
+
+
+def test_scores_that_are_remembered_are_those_of_the_whole_support():
+    rng = np.random.default_rng(11)
+    sentences = treebank()[0][:12]
+    schema = Schema.fit(sentences)
+    corpus = encode(schema, sentences, with_trees=True, with_nodes=True)
+    parser = random_parser(rng, sentences, bits=10, max_heads=4, max_labels=2)
+    where = (parser.scorer, corpus.fields, corpus.starts, corpus.lengths)
+    kernel = KernelLearner(schema, corpus, scale=0.1)
+    for epoch in range(3):
+        kernel.begin_epoch(n_threads=1)
+        for batch in ([3, 0, 5], [1, 2, 4, 6], [11, 7, 8], [9, 10]):
+            arcs = lattice_arcs(*where, batch, n_threads=1)
+            # Some arcs of each lattice are new, others gone.
+            keep = rng.random(len(arcs[1])) < 0.8
+            rows = np.repeat(np.arange(len(arcs[0]) - 1), np.diff(arcs[0]))
+            counts = np.bincount(rows[keep], minlength=len(arcs[0]) - 1)
+            first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+            arcs = (first, *(values[keep] for values in arcs[1:]))
+            scores = kernel.begin(batch, arcs, n_threads=1)[3] - arcs[3]
+            averaged = kernel.averaged(1)  # after one step that is the kernel itself
+            if averaged is None:
+                assert not scores.any()
+            else:
+                lengths = corpus.lengths[batch]
+                nodes = np.concatenate([corpus.nodes[corpus.rows(i)] for i in batch])
+                slots = arc_slots(*arcs[:3], lengths)
+                expected = averaged.scores(nodes, slots, n_threads=1)
+                np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-3)
+                assert np.ptp(expected) > 1
+            for i in batch:
+                rows = corpus.rows(i)
+                n = len(sentences[i])
+                slots = np.array([[0, 3, m, m] for m in range(1, n + 1, 1 + epoch)], dtype=np.int32)
+                signs = rng.choice(np.array([-1, 1], dtype=np.int32), size=len(slots))
+                kernel.learn(i, Difference(slots, signs, 0.0, 1.0), 0.1, 1)
 
 
 def test_a_step_makes_up_for_the_loss():

@@ -188,6 +188,7 @@ def _train_parser(
     for epoch in range(1, settings.epochs + 1):
         if settings.kernel_scale and epoch > settings.epochs - settings.kernel_epochs:
             kernel = kernel or KernelLearner(schema, corpus, scale=settings.kernel_scale)
+            kernel.begin_epoch(n_threads=n_threads)
         done = 0
         for batch in _shuffled(len(corpus), epoch, settings):
             _learn_batch(
