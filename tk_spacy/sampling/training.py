@@ -206,7 +206,8 @@ def _train_parser(
                 own, dev, settings, n_threads,
             )  # fmt: skip
             if best is None or uas + las > best[0]:
-                best = (uas + las, epoch, averaged, own)
+                # A copy, so that the compiled form, which is large, goes.
+                best = (uas + las, epoch, averaged, own and own.with_gamma(own.gamma))
         report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus), uas, las))
         if best is not None and epoch - best[1] >= settings.idle_epochs:
             break
