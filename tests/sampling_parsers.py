@@ -83,6 +83,15 @@ def trained(order=3, **settings):
     )
 
 
+def rows_of_words(corpus):
+    """The flat rows of all words."""
+    return [
+        int(start) + m
+        for start, length in zip(corpus.starts, corpus.lengths, strict=True)
+        for m in range(1, length - 1)
+    ]
+
+
 def list_of(trees, parser):
     """A candidate list of (heads, label ids of the parser's schema), in their order, unchecked."""
     inventory = LabelInventory()

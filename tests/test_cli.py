@@ -20,7 +20,8 @@ from tk_spacy.cli.app import app
 from tk_spacy.cli.shell import Shell
 
 COMMANDS = (
-    "train", "rerank", "kbest", "train-parser", "parse", "evaluate", "info", "benchmark", "demo",
+    "train", "rerank", "kbest", "train-parser", "add-kernel", "parse", "evaluate", "info",
+    "benchmark", "demo",
 )  # fmt: skip
 
 

@@ -41,6 +41,9 @@ from tk_spacy.sampling.settings import LIMITS, SamplingSettings
         ({"arc_margin": -0.5}, "arc margin is -0.5"),
         ({"label_share": 1.1}, "label share is 1.1"),
         ({"seed": -1}, "seed is -1"),
+        ({"kernel_scale": -0.1}, "kernel scale is -0.1"),
+        ({"kernel_scale": math.inf}, "kernel scale is inf"),
+        ({"kernel_epochs": 0}, "kernel epochs is 0"),
         ({"seed": 2**32}, "seed is 4294967296; it must be from 0 to 4294967295"),
     ],
 )
@@ -64,10 +67,12 @@ def test_sampling_settings_may_be_at_their_limits(name):
 
 def test_sampling_settings_survive_json():
     changed = {"order": 2, "C": 0.5, "single_root": False, "label_share": 1.0, "seed": 2**32 - 1}
-    for settings in (SamplingSettings(), SamplingSettings(**changed)):
+    kernel = {"kernel_scale": 0.1, "kernel_epochs": 3}
+    for settings in (SamplingSettings(), SamplingSettings(**changed), SamplingSettings(**kernel)):
         data = json.loads(json.dumps(settings.to_dict(), allow_nan=False))
         assert SamplingSettings.from_dict(data) == settings
-        assert set(data) | {"extra"} == {field.name for field in fields(SamplingSettings)}
+        names = {field.name for field in fields(SamplingSettings)} - {"extra"}
+        assert set(data) == (names if settings.kernel_scale else names - set(kernel))
     assert SamplingSettings.from_dict({}) == SamplingSettings()
     assert replace(SamplingSettings(), bits=10) != SamplingSettings()
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -266,6 +267,30 @@ def test_cli_parse_writes_lists(parser: Path, tmp_path: Path) -> None:
     lists = [t for _, t in read_kbest(tmp_path / "a.conllu", inventory=LabelInventory())]
     assert {trees.sources for trees in lists} == {("sampling",)}
     assert 2 < max(map(len, lists)) <= 5
+
+
+def test_cli_add_kernel(parser: Path, tmp_path: Path) -> None:
+    dev, model, out = treebank()["dev"], sampling_training()[0], tmp_path / "with-kernel"
+    result = invoke("add-kernel", parser, model, "--dev", dev, "-o", out, "--json", "-q")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    best = max(row["las"] for row in told["scores"])
+    assert told["scores"][0]["gamma"] == 0
+    made, before = read_parser(out), read_parser(parser)
+    assert (made.kernel is None) == (told["gamma"] == 0)
+    assert made.about["tuning"] == told["scores"]
+    gold = load_treebank(dev)
+    for one, las in ((made, best), (before, told["scores"][0]["las"])):
+        parses = one.parse(gold, n_threads=1)
+        found = [
+            replace(s, heads=heads, deprels=deprels)
+            for s, (heads, deprels) in zip(gold, parses, strict=True)
+        ]
+        assert evaluate(gold, found).las == pytest.approx(las)
+    again = invoke("add-kernel", parser, model, "--dev", dev, "-o", out)
+    assert "use --overwrite to replace it" in again.stderr
+    refused = invoke("add-kernel", parser, parser, "--dev", dev, "-o", tmp_path / "other")
+    assert "a sampling parser without a reranker" in refused.stderr
 
 
 BROKEN_TREES = {

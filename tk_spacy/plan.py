@@ -188,7 +188,14 @@ class TrainOptions:
             "folds": self.folds != DEFAULT_FOLDS,
             "processes": self.processes is not None,
         }
-        of_training = ["epochs", "order", "restarts", *self.sampling, *self.udpipe]
+        of_training = [
+            "epochs",
+            "order",
+            "restarts",
+            "parser_kernel_scale",
+            *self.sampling,
+            *self.udpipe,
+        ]
         of_training += ["udpipe", "config", "max_steps"]
         of_training += [f"{BIAFFINE}_{name}" for name in ("epochs", *self.biaffine)]
         ready = None not in lists

@@ -201,8 +201,12 @@ class SupportLog:
         for grown, start in zip(self._grown, before.parts, strict=True):
             grown.forget(start)
 
-    def freeze(self, *, tolerance: float = 0.0) -> Support:
-        """The set of distinct parts with their averaged weights."""
+    def freeze(self, *, tolerance: float = 0.0, late: int | None = None) -> Support:
+        """The set of distinct parts with their averaged weights.
+
+        late: where the number of steps was not known while training, that number: `averaged` was
+        then told for each update what it lacks in the sum over all steps, not its share.
+        """
         nodes = np.ascontiguousarray(self._nodes.slice(0).T)
         table, node_ids = distinct(nodes)
         types = {}
@@ -212,7 +216,10 @@ class SupportLog:
                 columns[:, column] = node_ids[columns[:, column]]
             counts = np.array(log.origins, dtype=np.int32).reshape(-1, 3)
             origins = np.repeat(counts[:, 1:], counts[:, 0], axis=0)
-            types[log.type.name] = merge(columns, log.averaged.slice(0), origins, tolerance)
+            averaged = log.averaged.slice(0)
+            if late is not None:
+                averaged = log.weights.slice(0) - averaged / late
+            types[log.type.name] = merge(columns, averaged, origins, tolerance)
         return Support(
             nodes=table, types=types, skips={g.type.name: g.skips for g in self._logs}
         ).compact()

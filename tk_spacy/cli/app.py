@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import tk_spacy
+from tk_spacy.cli.add_kernel import add_kernel_cli
 from tk_spacy.cli.benchmark import benchmark_cli
 from tk_spacy.cli.demo import demo_cli
 from tk_spacy.cli.evaluate import evaluate_cli
@@ -64,6 +65,7 @@ for name, command in (
     ("rerank", rerank_cli),
     ("kbest", kbest_cli),
     ("train-parser", train_parser_cli),
+    ("add-kernel", add_kernel_cli),
     ("parse", parse_cli),
     ("evaluate", evaluate_cli),
     ("info", info_cli),

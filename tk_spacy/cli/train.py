@@ -146,6 +146,15 @@ def train_cli(
             rich_help_panel=BIAFFINE,
         ),
     ] = None,
+    parser_kernel_scale: Annotated[
+        float | None,
+        typer.Option(
+            help="Learn a template kernel of arcs with the parser's features, by this factor on "
+            "it; 0 for none.",
+            show_default=f"{SAMPLING_DEFAULT.kernel_scale:g}",
+            rich_help_panel=SAMPLING,
+        ),
+    ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
@@ -445,6 +454,7 @@ def train_cli(
                 epochs=epochs,
                 order=order,
                 restarts=restarts,
+                kernel_scale=parser_kernel_scale,
                 extra=None if extra is None else split(extra),
             ),
             udpipe=UdpipeSettings.from_text(udpipe or ""),

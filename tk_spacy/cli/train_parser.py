@@ -77,6 +77,7 @@ def train_parser(
         **parser.about,
         "settings": settings.to_dict(),
         "labels": len(parser.labels),
+        "support_parts": None if parser.kernel is None else len(parser.kernel.support),
         "seconds": meter.total_seconds,
         "peak_bytes": meter.sample(),
     }
@@ -170,6 +171,16 @@ def train_parser_cli(
         ),
     ] = ",".join(DEFAULT.extra),
     seed: Annotated[int, typer.Option(min=0, help="Seed of shuffling and search.")] = DEFAULT.seed,
+    kernel_scale: Annotated[
+        float,
+        typer.Option(
+            help="Learn a template kernel of arcs with the features, by this factor on it (0.1, "
+            "say); 0 for none.",
+        ),
+    ] = DEFAULT.kernel_scale,
+    kernel_epochs: Annotated[
+        int, typer.Option(min=1, help="The last epochs in which the kernel is learnt, at most.")
+    ] = DEFAULT.kernel_epochs,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a parser that is there already.")
     ] = False,
@@ -192,7 +203,8 @@ def train_parser_cli(
     with shell.guard():
         settings = SamplingSettings(
             epochs=epochs, order=order, restarts=restarts, C=aggressiveness, bits=bits,
-            single_root=single_root, seed=seed, extra=split(extra),
+            single_root=single_root, seed=seed, extra=split(extra), kernel_scale=kernel_scale,
+            kernel_epochs=kernel_epochs,
         )  # fmt: skip
         with progress_of(shell) as progress:
             told = train_parser(
@@ -230,7 +242,10 @@ def _table(told: dict[str, Any]) -> Table:
 def _needed(told: dict[str, Any]) -> str:
     peak = told["peak_bytes"] / 2**20
     pruner = told["pruner"].get("dev") or told["pruner"]["train"]
+    support = told["support_parts"]
+    kernel = "" if support is None else f" The kernel has {support:,} support parts."
     return (
         f"Trained in {show_seconds(told['seconds'])}; peak memory {peak:,.0f} MB. The pruner keeps "
         f"{pruner['recall']:.2f}% of the right heads, {pruner['heads_per_word']:.1f} heads a word."
+        + kernel
     )

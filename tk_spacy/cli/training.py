@@ -44,7 +44,7 @@ def named_options(context: typer.Context) -> frozenset[str]:
     )
 
 
-def changed(**given: int | tuple[str, ...] | None) -> dict[str, Any]:
+def changed(**given: float | tuple[str, ...] | None) -> dict[str, Any]:
     """The settings of a parser that a user gave."""
     return {name: value for name, value in given.items() if value is not None}
 

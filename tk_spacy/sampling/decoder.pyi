@@ -3,6 +3,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.sampling.arc_kernel import Arcs
+
 class Scorer:
     weights: NDArray[np.float32]
     pruner: NDArray[np.float32]
@@ -33,6 +35,18 @@ def kept_heads(
     *,
     n_threads: int | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+def lattice_arcs(
+    scorer: Scorer,
+    fields: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    sentences: Sequence[int] | NDArray[np.integer],
+    *,
+    kept: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None,
+    gold: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
+    costs: tuple[float, float] = (0.0, 0.0),
+    n_threads: int | None = None,
+) -> Arcs: ...
 def decode(
     scorer: Scorer,
     fields: NDArray[np.int32],
@@ -50,5 +64,6 @@ def decode(
     kept: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None,
     gold: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
     costs: tuple[float, float] = (0.0, 0.0),
+    arcs: Arcs | None = None,
     n_threads: int | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.int32]]: ...

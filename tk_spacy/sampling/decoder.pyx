@@ -10,14 +10,15 @@ a sentence of n words (root, words, boundary), as in properties.EncodedSentence.
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
 from tk_spacy.features cimport Words, mix, words_of
-from tk_spacy.sampling.lattice cimport begin, build, ensure, release
+from tk_spacy.sampling.lattice cimport arrange, begin, build, ensure, release, take
 from tk_spacy.sampling.pruning cimport keep_heads, score_heads
-from tk_spacy.sampling.search cimport release_search, search
+from tk_spacy.sampling.search cimport has_tree, release_search, search
 from tk_spacy.sampling.spanning cimport max_tree
 from tk_spacy.sampling.tree cimport exact_score
 from tk_spacy.threads import effective_n_threads
@@ -25,6 +26,15 @@ from tk_spacy.threads import effective_n_threads
 cdef enum:
     MAX_LABELS = 8       # of one arc
     ROOM = 8             # trees kept for each that is asked for
+
+
+cdef struct Found:
+    # The arcs of one sentence, copied out of its lattice.
+    int n
+    double *score
+    int32_t *head
+    int32_t *label
+    int32_t *first          # [n + 2]
 
 
 cdef class Scorer:
@@ -148,10 +158,137 @@ cdef int kept_of_sentence(
     return 0
 
 
+def lattice_arcs(
+    Scorer scorer, fields, starts, lengths, sentences, *, kept=None, gold=None, costs=(0.0, 0.0),
+    n_threads=None,
+):
+    """The arcs, labels and all, among which `decode` would search, for others to score as well.
+
+    Arguments as those of `decode`.  Returns (first, heads, labels, scores): the arcs into the word
+    in row r, of the flat rows of these sentences, are first[r]:first[r + 1] (int64[rows + 1]);
+    int32, int32 and float64[arcs], the scores with the loss where there is gold.
+    """
+    cdef const int32_t[:, ::1] words = fields
+    cdef const int32_t[::1] begins = starts
+    cdef const int32_t[::1] rows = lengths
+    cdef const int32_t[::1] chosen = np.ascontiguousarray(sentences, dtype=np.int32)
+    nothing = np.zeros(1, dtype=np.int32)
+    cdef const int32_t[::1] kept_head = nothing if kept is None else kept[0]
+    cdef const int64_t[::1] kept_first = nothing.astype(np.int64) if kept is None else kept[1]
+    cdef const int32_t[::1] gold_heads = nothing if gold is None else gold[0]
+    cdef const int32_t[::1] gold_labels = nothing if gold is None else gold[1]
+    cdef bint with_gold = gold is not None, with_kept = kept is not None
+    cdef double head_cost = costs[0], label_cost = costs[1]
+    cdef int threads = effective_n_threads(n_threads), i, s, m
+    status_array = np.zeros(len(chosen), dtype=np.int32)
+    cdef int32_t[::1] status = status_array
+    cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
+    cdef Found *found = <Found *>calloc(len(chosen) + 1, sizeof(Found))
+    if spaces == NULL or found == NULL:
+        free(spaces)
+        free(found)
+        raise MemoryError("no memory for decoding")
+    for i in prange(
+        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+    ):
+        s = chosen[i]
+        status[i] = arcs_of_sentence(
+            &spaces[threadid()], &scorer.model,
+            words_of(&words[begins[s], 0], words.shape[1], rows[s], scorer.model.morph_end),
+            &kept_head[0] if with_kept else NULL, &kept_first[begins[s]] if with_kept else NULL,
+            &gold_heads[begins[s]] if with_gold else NULL,
+            &gold_labels[begins[s]] if with_gold else NULL,
+            head_cost, label_cost, &found[i],
+        )
+    free_spaces(spaces, threads)
+    cdef Py_ssize_t total = 0, n_rows = 0, at = 0, row = 0
+    for i in range(chosen.shape[0]):
+        total += found[i].n
+        n_rows += rows[chosen[i]]
+    first_array = np.zeros(n_rows + 1, dtype=np.int64)
+    heads_array = np.empty(total + 1, dtype=np.int32)
+    labels_array = np.empty(total + 1, dtype=np.int32)
+    scores_array = np.empty(total + 1)
+    cdef int64_t[::1] first = first_array
+    cdef int32_t[::1] heads = heads_array
+    cdef int32_t[::1] labels = labels_array
+    cdef double[::1] scores = scores_array
+    for i in range(chosen.shape[0]):
+        if found[i].score != NULL:
+            memcpy(&heads[at], found[i].head, found[i].n * sizeof(int32_t))
+            memcpy(&labels[at], found[i].label, found[i].n * sizeof(int32_t))
+            memcpy(&scores[at], found[i].score, found[i].n * sizeof(double))
+            for m in range(rows[chosen[i]]):
+                first[row + m] = at + found[i].first[m]
+            free(found[i].score)
+        at += found[i].n
+        row += rows[chosen[i]]
+    first[n_rows] = at
+    free(found)
+    check(status_array)
+    return first_array, heads_array[:total], labels_array[:total], scores_array[:total]
+
+
+cdef int arcs_of_sentence(
+    Workspace *space, const Model *model, Words x,
+    const int32_t *kept_head, const int64_t *kept_first,
+    const int32_t *gold_heads, const int32_t *gold_labels, double head_cost, double label_cost,
+    Found *out,
+) noexcept nogil:
+    cdef Lattice *g = &space.lattice
+    cdef int state = keep(space, model, &x, kept_head, kept_first)
+    cdef int m
+    if state == 0:
+        state = build(
+            g, model, gold_heads, gold_labels, head_cost, label_cost, model.arc_margin
+        )
+    if state == 0:
+        state = has_tree(g, model, &space.search)
+        if state == 0:
+            state = build(g, model, gold_heads, gold_labels, head_cost, label_cost, INFINITY)
+        elif state == 1:
+            state = 0
+    if state != 0:
+        return state
+    out.score = <double *>malloc(
+        g.n_arcs * (sizeof(double) + 2 * sizeof(int32_t)) + (x.n + 2) * sizeof(int32_t)
+    )
+    if out.score == NULL:
+        return -1
+    out.n = g.n_arcs
+    out.head = <int32_t *>(out.score + out.n)
+    out.label = out.head + out.n
+    out.first = out.label + out.n
+    memcpy(out.score, g.score, out.n * sizeof(double))
+    memcpy(out.head, g.head, out.n * sizeof(int32_t))
+    memcpy(out.label, g.label, out.n * sizeof(int32_t))
+    for m in range(x.n + 2):
+        out.first[m] = g.first[m]
+    return 0
+
+
+cdef int keep(
+    Workspace *space, const Model *model, const Words *x, const int32_t *kept_head,
+    const int64_t *kept_first,
+) noexcept nogil:
+    """Take up a sentence with the heads given, or those that the pruner keeps."""
+    cdef Lattice *g = &space.lattice
+    cdef int m, i
+    if kept_head == NULL:
+        return prune(space, model, x)
+    if begin(g, x, model) < 0:
+        return -1
+    for m in range(1, x.n + 2):
+        g.kept_first[m] = <int32_t>(kept_first[m] - kept_first[1])
+    for i in range(g.kept_first[x.n + 1]):
+        g.kept[i] = kept_head[kept_first[1] + i]
+    return 0
+
+
 def decode(
     Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int exact=1, int restarts,
     int patience, double temperature, double label_share, seeds, kept=None, gold=None,
-    costs=(0.0, 0.0), n_threads=None,
+    costs=(0.0, 0.0), arcs=None, n_threads=None,
 ):
     """The best trees of sentences.
 
@@ -162,6 +299,8 @@ def decode(
     seeds: uint64[S].  kept: what `kept_heads` returned, or None to prune here.
     gold: (heads, labels), flat int32[rows] each; then costs = (of a wrong head, of a wrong label
     under the right head) is added to wrong arcs, and gold arcs are never pruned.
+    arcs: what `lattice_arcs` returned for these sentences, with other scores; then kept, gold and
+    costs are not looked at.
 
     Returns (heads, labels, scores, counts): int32[rows of these sentences, k] twice, flat; float64
     [B, k] and int32[B], the trees found; best first.
@@ -178,6 +317,12 @@ def decode(
     cdef const int32_t[::1] gold_heads = nothing if gold is None else gold[0]
     cdef const int32_t[::1] gold_labels = nothing if gold is None else gold[1]
     cdef bint with_gold = gold is not None, with_kept = kept is not None
+    cdef bint with_arcs = arcs is not None
+    empty = (np.zeros(1, dtype=np.int64), nothing, nothing, np.zeros(1))
+    cdef const int64_t[::1] arc_first
+    cdef const int32_t[::1] arc_heads, arc_labels
+    cdef const double[::1] arc_scores
+    arc_first, arc_heads, arc_labels, arc_scores = arcs if with_arcs and len(arcs[1]) else empty
     cdef const uint64_t[::1] seed = seeds
     cdef double head_cost = costs[0], label_cost = costs[1]
     total = int(sizes.sum())
@@ -205,7 +350,10 @@ def decode(
             &kept_head[0] if with_kept else NULL, &kept_first[first[s]] if with_kept else NULL,
             &gold_heads[first[s]] if with_gold else NULL,
             &gold_labels[first[s]] if with_gold else NULL,
-            head_cost, label_cost, k, exact, restarts, patience, temperature, label_share, seed[s],
+            head_cost, label_cost,
+            &arc_first[out_at[i]] if with_arcs else NULL, &arc_heads[0], &arc_labels[0],
+            &arc_scores[0],
+            k, exact, restarts, patience, temperature, label_share, seed[s],
             &heads[out_at[i], 0], &labels[out_at[i], 0], &scores[i, 0], &counts[i],
         )
     free_spaces(spaces, threads)
@@ -217,31 +365,34 @@ cdef int decode_sentence(
     Workspace *space, const Model *model, Words x,
     const int32_t *kept_head, const int64_t *kept_first,
     const int32_t *gold_heads, const int32_t *gold_labels, double head_cost, double label_cost,
+    const int64_t *arc_first, const int32_t *arc_heads, const int32_t *arc_labels,
+    const double *arc_scores,
     int k, int exact, int restarts, int patience, double temperature, double label_share,
     uint64_t seed,
     int32_t *heads, int32_t *labels, double *scores, int32_t *count,
 ) noexcept nogil:
     cdef Lattice *g = &space.lattice
-    cdef int state, m, i
-    if kept_head == NULL:
-        state = prune(space, model, &x)
-    else:
+    cdef int state, room = 0 if k == 1 else max(ROOM * k, 16), turn
+    if arc_first != NULL:
         state = begin(g, &x, model)
-        for m in range(1, x.n + 2):
-            g.kept_first[m] = <int32_t>(kept_first[m] - kept_first[1])
-        for i in range(g.kept_first[x.n + 1]):
-            g.kept[i] = kept_head[kept_first[1] + i]
-    if state == 0:
-        state = grow_and_search(
-            space, model, gold_heads, gold_labels, head_cost, label_cost, model.arc_margin, k,
-            exact, restarts, patience, temperature, seed,
-        )
-    if state == 1:
-        # The few arcs that score well make up no tree: take all.
-        state = grow_and_search(
-            space, model, gold_heads, gold_labels, head_cost, label_cost, INFINITY, k,
-            exact, restarts, patience, temperature, seed,
-        )
+        if state == 0:
+            state = take(g, arc_first, arc_heads, arc_labels, arc_scores)
+        if state == 0:
+            state = arrange(g, model)
+        if state == 0:
+            state = search(
+                g, model, &space.search, room, exact, restarts, patience, temperature, seed
+            )
+    else:
+        state = keep(space, model, &x, kept_head, kept_first)
+        for turn in range(2):
+            # Where the few arcs that score well make up no tree, all are taken.
+            if state == turn:
+                state = grow_and_search(
+                    space, model, gold_heads, gold_labels, head_cost, label_cost,
+                    model.arc_margin if turn == 0 else INFINITY, room, exact, restarts, patience,
+                    temperature, seed,
+                )
     if state != 0:
         return state
     if k == 1:
@@ -254,17 +405,18 @@ cdef int decode_sentence(
 
 cdef int grow_and_search(
     Workspace *space, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
-    double head_cost, double label_cost, double arc_margin, int k, int exact, int restarts,
+    double head_cost, double label_cost, double arc_margin, int room, int exact, int restarts,
     int patience, double temperature, uint64_t seed,
 ) noexcept nogil:
     cdef int state = build(
         &space.lattice, model, gold_heads, gold_labels, head_cost, label_cost, arc_margin
     )
+    if state == 0:
+        state = arrange(&space.lattice, model)
     if state != 0:
         return state
     return search(
-        &space.lattice, model, &space.search, 0 if k == 1 else max(ROOM * k, 16), exact, restarts,
-        patience, temperature, seed,
+        &space.lattice, model, &space.search, room, exact, restarts, patience, temperature, seed
     )
 
 

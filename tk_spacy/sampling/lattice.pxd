@@ -72,3 +72,8 @@ cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
     double head_cost, double label_cost, double arc_margin,
 ) noexcept nogil
+cdef int take(
+    Lattice *g, const int64_t *first, const int32_t *head, const int32_t *label,
+    const double *score,
+) noexcept nogil
+cdef int arrange(Lattice *g, const Model *model) noexcept nogil

@@ -47,7 +47,7 @@ cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
     double head_cost, double label_cost, double arc_margin,
 ) noexcept nogil:
-    """Arcs from the heads kept, and empty tables.  Returns -1 without memory.
+    """Arcs from the heads kept; their tables are `arrange`d apart.  Returns -1 without memory.
 
     arc_margin: arcs that score less than a word's best one by more are left out.
     gold_heads, gold_labels: int32[n + 1] or NULL.  The gold arcs are added, every other arc gains
@@ -56,26 +56,11 @@ cdef int build(
     cdef int n = g.n, m, h, i, j, c, a, count, n_heads, n_most
     cdef int n_cells = model.n_cells
     cdef bint gold_seen
-    cdef int32_t *memory
     cdef int32_t chosen[16]
     cdef int most = model.max_labels + 1
     n_most = (g.kept_first[n + 1] + n) * most + 1
-    memory = <int32_t *>ensure(
-        &g.arc_memory,
-        n_most * (sizeof(double) + sizeof(int64_t) + 6 * sizeof(int32_t))
-        + (n + 4) * sizeof(int32_t),
-    )
-    if memory == NULL:
+    if reserve_arcs(g, n_most) < 0:
         return -1
-    g.score = <double *>memory
-    g.pair_at = <int64_t *>(g.score + n_most)
-    g.head = <int32_t *>(g.pair_at + n_most)
-    g.mod = g.head + n_most
-    g.label = g.mod + n_most
-    g.rank = g.label + n_most
-    g.nearer = g.rank + n_most
-    g.crossing = g.nearer + n_most
-    g.first = g.crossing + n_most
     a = 0
     g.first[0] = 0
     for m in range(1, n + 1):
@@ -114,13 +99,55 @@ cdef int build(
                 g.score[a] = <double>g.cells[0] + <double>g.cells[chosen[j]]
                 a += 1
         a = keep_arcs(g, m, a, arc_margin, gold_heads, gold_labels)
-    for m in range(a):
-        g.crossing[m] = crossing_score(
-            model, &g.words, g.head[m], g.mod[m], g.label[m], g.ids
-        )
     g.first[n + 1] = a
     g.n_arcs = a
-    return arrange(g, model)
+    return 0
+
+
+cdef int take(
+    Lattice *g, const int64_t *first, const int32_t *head, const int32_t *label,
+    const double *score,
+) noexcept nogil:
+    """Arcs that were built before, with new scores.  Returns -1 without memory.
+
+    Those into word m are first[m] .. first[m + 1] - 1 of the arrays (decoder.lattice_arcs).
+    """
+    cdef int n = g.n, m, a = 0
+    cdef int64_t i
+    if reserve_arcs(g, <int>(first[n + 1] - first[1]) + 1) < 0:
+        return -1
+    g.first[0] = 0
+    for m in range(1, n + 1):
+        g.first[m] = a
+        for i in range(first[m], first[m + 1]):
+            g.head[a] = head[i]
+            g.mod[a] = m
+            g.label[a] = label[i]
+            g.score[a] = score[i]
+            a += 1
+    g.first[n + 1] = a
+    g.n_arcs = a
+    return 0
+
+
+cdef int reserve_arcs(Lattice *g, int most) noexcept nogil:
+    cdef int32_t *memory = <int32_t *>ensure(
+        &g.arc_memory,
+        most * (sizeof(double) + sizeof(int64_t) + 6 * sizeof(int32_t))
+        + (g.n + 4) * sizeof(int32_t),
+    )
+    if memory == NULL:
+        return -1
+    g.score = <double *>memory
+    g.pair_at = <int64_t *>(g.score + most)
+    g.head = <int32_t *>(g.pair_at + most)
+    g.mod = g.head + most
+    g.label = g.mod + most
+    g.rank = g.label + most
+    g.nearer = g.rank + most
+    g.crossing = g.nearer + most
+    g.first = g.crossing + most
+    return 0
 
 
 cdef void score_labels(Lattice *g, const Model *model, int h, int m) noexcept nogil:
@@ -189,7 +216,7 @@ cdef int keep_arcs(
 
 
 cdef int arrange(Lattice *g, const Model *model) noexcept nogil:
-    """Ranks of the arcs on their head's sides, and the tables."""
+    """Ranks of the arcs on their head's sides, and empty tables.  Returns -1 without memory."""
     cdef int n = g.n, a, m, h
     cdef int64_t at = 0, i
     cdef int32_t *count = <int32_t *>ensure(&g.count_memory, 3 * (n + 2) * sizeof(int32_t))
@@ -197,6 +224,8 @@ cdef int arrange(Lattice *g, const Model *model) noexcept nogil:
     cdef int32_t *same
     if count == NULL:
         return -1
+    for a in range(g.n_arcs):
+        g.crossing[a] = crossing_score(model, &g.words, g.head[a], g.mod[a], g.label[a], g.ids)
     last = count + n + 2
     same = last + n + 2
     for h in range(n + 2):

@@ -22,16 +22,19 @@ from tk_spacy.model_files import (
     to_npz,
 )
 from tk_spacy.part_types import PART_TYPES
-from tk_spacy.parts import extract_parts
+from tk_spacy.parts import extract_parts, slot_rows
 from tk_spacy.passive_aggressive import add_candidate_scores
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.decoder import Scorer, decode
+from tk_spacy.sampling.arc_kernel import ARC, ArcKernel, Arcs
+from tk_spacy.sampling.decoder import Scorer, decode, lattice_arcs
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
-from tk_spacy.sampling.words import encode
+from tk_spacy.sampling.words import Corpus, encode
+from tk_spacy.support import Support
 from tk_spacy.treebank import Sentence
 
 SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
+KERNEL_SCHEMA, KERNEL = "kernel.msgpack", "kernel.npz"
 MOST_WEIGHT = 1e9
 """Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
 
@@ -54,24 +57,32 @@ class SamplingParser(StoredModel):
     schema: fields and their values.  settings: as trained.
     weights: float32[2 ** bits + n_cells].  pruner: float32[2 ** pruner_bits].
     places: uint8[n_cells], where each label may stand (see decoder.Scorer).
+    kernel: whose scores of arcs are added to the parser's own, None for none.
     about: further facts for meta.json, JSON values.
     """
 
     FORMAT = PARSER_FORMAT
-    VERSION = OLDEST = 1
-    FILES = (META, SCHEMA, WEIGHTS)
+    VERSION = 2
+    OLDEST = 1  # which had no kernel; a parser without one is still written so
+    FILES = (META, SCHEMA, WEIGHTS, KERNEL_SCHEMA, KERNEL)
 
     schema: Schema
     settings: SamplingSettings
     weights: NDArray[np.float32]
     pruner: NDArray[np.float32]
     places: NDArray[np.uint8]
+    kernel: ArcKernel | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _scorer: Scorer = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         scorer = make_scorer(self.schema, self.settings, self.weights, self.pruner, self.places)
         object.__setattr__(self, "_scorer", scorer)
+
+    @property
+    def scorer(self) -> Scorer:
+        """The decoder's view of the model, without the kernel."""
+        return self._scorer
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -140,6 +151,9 @@ class SamplingParser(StoredModel):
             restarts, patience = max(restarts, s.list_restarts), max(patience, s.list_patience)
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch, seed=s.seed)
+            arcs = (
+                None if self.kernel is None else self._arcs(self.kernel, corpus, batch, n_threads)
+            )
             heads, labels, scores, counts = decode(
                 self._scorer,
                 corpus.fields,
@@ -154,6 +168,7 @@ class SamplingParser(StoredModel):
                 temperature=s.temperature,
                 label_share=s.label_share,
                 seeds=corpus.seeds,
+                arcs=arcs,
                 n_threads=n_threads,
             )
             for i, count in enumerate(counts.tolist()):
@@ -164,6 +179,23 @@ class SamplingParser(StoredModel):
                     np.ascontiguousarray(labels[words, :count].T),
                     scores[i, :count],
                 )
+
+    def _arcs(
+        self,
+        kernel: ArcKernel,
+        corpus: Corpus,
+        sentences: Sequence[Sentence],
+        n_threads: int | None,
+    ) -> Arcs:
+        """The arcs to search among, scored by the kernel too."""
+        arcs = lattice_arcs(
+            self._scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)),
+            n_threads=n_threads,
+        )  # fmt: skip
+        return kernel.added(
+            arcs, corpus.lengths, kernel.nodes(sentences), kernel.label_table(self.schema),
+            n_threads=n_threads,
+        )  # fmt: skip
 
     def score(
         self,
@@ -226,6 +258,15 @@ class SamplingParser(StoredModel):
                 kind,
                 n_threads=n_threads,
             )
+            if self.kernel is not None and name == ARC:
+                scores = scores + self._kernel_scores(
+                    self.kernel,
+                    sentences,
+                    corpus,
+                    owners,
+                    [rows for rows, _, _ in found],
+                    n_threads,
+                )
             done = 0
             for (rows, starts, members), total in zip(found, out, strict=True):
                 add_candidate_scores(scores[done : done + len(rows)], starts, members, total)
@@ -235,12 +276,38 @@ class SamplingParser(StoredModel):
             total[(ids < FIRST_ID).any(axis=1)] = np.nan
         return out
 
+    def _kernel_scores(
+        self,
+        kernel: ArcKernel,
+        sentences: Sequence[Sentence],
+        corpus: Corpus,
+        owners: NDArray[np.int32],
+        rows: Sequence[NDArray[np.int32]],
+        n_threads: int | None,
+    ) -> NDArray[np.float64]:
+        """What the kernel adds to arcs, rows as parts.extract_parts finds them: float64[p]."""
+        slots = slot_rows(np.concatenate(rows), PART_TYPES[ARC])
+        slots[:, 1] = kernel.label_table(self.schema)[slots[:, 1]]
+        slots[:, [0, 3]] += corpus.starts[owners][:, None]
+        return kernel.scores(kernel.nodes(sentences), slots, n_threads=n_threads)
+
     # Storage
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
+        kernel = self.kernel
+        if kernel is None:
+            return self._own_files(self._meta(self.settings.to_dict(), self.about, version=1))
+        more = {"kernel": {"gamma": kernel.gamma, "support_parts": len(kernel.support)}}
         return {
-            META: self._meta(self.settings.to_dict(), self.about),
+            **self._own_files(self._meta(self.settings.to_dict(), {**more, **self.about})),
+            KERNEL_SCHEMA: srsly.msgpack_dumps(kernel.schema.to_dict()),
+            KERNEL: to_npz(kernel.support.to_arrays()),
+        }
+
+    def _own_files(self, meta: bytes) -> dict[str, bytes]:
+        return {
+            META: meta,
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
             WEIGHTS: to_npz(
                 {
@@ -268,13 +335,23 @@ class SamplingParser(StoredModel):
         for name, values in (("weights", weights), ("pruner", pruner)):
             if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
                 raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
+        kernel = None
+        if meta["format_version"] > 1:
+            own = Schema.from_dict(srsly.msgpack_loads(files[KERNEL_SCHEMA]))
+            arrays = from_npz(files[KERNEL])
+            kernel = ArcKernel(
+                schema=own,
+                support=Support.from_arrays(arrays, (ARC,), n_properties=len(own.properties)),
+                gamma=float(meta["kernel"]["gamma"]),
+            )
         return cls(
             schema=schema,
             settings=settings,
             weights=weights,
             pruner=pruner,
             places=places,
-            about=cls._about(meta),
+            kernel=kernel,
+            about=cls._about(meta, "kernel"),
         )
 
 

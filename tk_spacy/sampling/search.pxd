@@ -49,3 +49,4 @@ cdef int search(
     Lattice *g, const Model *model, Search *s, int room, int exact, int starts, int patience,
     double temperature, uint64_t seed,
 ) noexcept nogil
+cdef int has_tree(Lattice *g, const Model *model, Search *s) noexcept nogil

@@ -66,6 +66,13 @@ cdef int search(
     return -1 if g.failed else 0
 
 
+cdef int has_tree(Lattice *g, const Model *model, Search *s) noexcept nogil:
+    """1 where the arcs make up a tree, 0 where they do not, -1 without memory."""
+    if reserve(g, s, 0, 1, 1) < 0:
+        return -1
+    return first_order_trees(g, model, s, 1)
+
+
 cdef void release_search(Search *s) noexcept nogil:
     """Give all memory back."""
     free(s.word_memory.data)

@@ -37,6 +37,9 @@ class SamplingSettings:
     label_share: share of a k-best list that may differ from better trees in labels alone.
     seed: of the shuffling and the search.
     extra: names of further properties of words that arcs have features of, see extras.CHOICES.
+    kernel_scale: where positive, a kernel of arcs is learnt beside the hashed features, by which
+        factor on it; 0 for none.
+    kernel_epochs: the last epochs, of those there are at most, in which the kernel is learnt.
     """
 
     order: int = 3
@@ -66,6 +69,8 @@ class SamplingSettings:
     label_share: float = 0.1
     seed: int = 0
     extra: tuple[str, ...] = ()
+    kernel_scale: float = 0.0
+    kernel_epochs: int = 1000
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extra", check_names("extra", self.extra))
@@ -97,9 +102,14 @@ class SamplingSettings:
     def to_dict(self) -> dict[str, Any]:
         """JSON values (C as null where it is infinite).
 
-        Without extras as before there were any, so that such a parser is the same.
+        Without extras and kernel as before there were any: such a parser and its keys stay as they
+        were.
         """
         data = asdict(self)
+        for field in fields(self):
+            # As it was before there was a kernel: keys of work and stored parsers stay.
+            if field.name in KERNEL_ONLY and data[field.name] == field.default:
+                del data[field.name]
         data["C"] = None if math.isinf(self.C) else self.C
         if not self.extra:
             del data["extra"]
@@ -121,6 +131,9 @@ MOST_NAMES = 16
 
 SEARCH_ONLY = ("exact_starts", "restarts", "list_restarts", "list_patience", "label_share")
 """The settings that a trained parser does not depend on."""
+
+KERNEL_ONLY = ("kernel_scale", "kernel_epochs")
+"""The settings of the kernel that is learnt with the parser."""
 
 LIMITS: Mapping[str, tuple[float, float]] = {
     "order": (1, 3),
@@ -148,5 +161,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "arc_margin": (0.0, 1e9),
     "label_share": (0.0, 1.0),
     "seed": (0, 2**32 - 1),
+    "kernel_scale": (0.0, 1e9),
+    "kernel_epochs": (1, 1000),
 }
 """Lowest and highest value of the settings that have some."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.decoder import Scorer, decode, kept_heads
+from tk_spacy.sampling.arc_kernel import ArcKernel
+from tk_spacy.sampling.decoder import Scorer, decode, kept_heads, lattice_arcs
+from tk_spacy.sampling.kernel_learning import KernelLearner
 from tk_spacy.sampling.parser import SamplingParser, make_scorer
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.updates import Learner
@@ -62,8 +65,11 @@ def train_sampling_parser(
     settings = settings or SamplingSettings()
     report = progress or (lambda _: None)
     schema = Schema.fit(train, dev, extras=settings.extra)
-    corpus = encode(schema, train, seed=settings.seed, with_trees=True)
-    dev_corpus = encode(schema, dev, seed=settings.seed, with_trees=True) if dev else None
+    options: dict[str, Any] = {
+        "seed": settings.seed, "with_trees": True, "with_nodes": settings.kernel_scale > 0,
+    }  # fmt: skip
+    corpus = encode(schema, train, **options)
+    dev_corpus = encode(schema, dev, **options) if dev else None
     places = label_places(corpus, schema)
     pruner = _train_pruner(corpus, schema, settings, report)
     nothing = np.zeros(2 + len(places), dtype=np.float32)
@@ -77,7 +83,7 @@ def train_sampling_parser(
         for name, part in (("train", corpus), ("dev", dev_corpus))
         if part is not None
     ]
-    weights = _train_parser(schema, parts, settings, places, pruner, n_threads, report)
+    weights, kernel = _train_parser(schema, parts, settings, places, pruner, n_threads, report)
     about = {"pruner": {part.name: part.about() for part in parts}}
     return SamplingParser(
         schema=schema,
@@ -85,6 +91,7 @@ def train_sampling_parser(
         weights=weights,
         pruner=pruner,
         places=places,
+        kernel=kernel,
         about=about,
     )
 
@@ -156,8 +163,11 @@ def _train_parser(
     pruner: NDArray[np.float32],
     n_threads: int | None,
     report: Report,
-) -> NDArray[np.float32]:
-    """The weights of the parser: float32[2 ** bits + n_cells].  parts: train and perhaps dev."""
+) -> tuple[NDArray[np.float32], ArcKernel | None]:
+    """The weights of the parser, float32[2 ** bits + n_cells], and its kernel, None without one.
+
+    parts: train and perhaps dev.
+    """
     train, *others = parts
     dev = others[0] if others else None
     corpus = train.corpus
@@ -172,72 +182,120 @@ def _train_parser(
     )
     few = replace(settings, max_labels=settings.training_labels)
     scorer = make_scorer(schema, few, learner.weights, pruner, places)
-    best: tuple[float, int, NDArray[np.float32]] | None = None
+    kernel: KernelLearner | None = None
+    best: tuple[float, int, NDArray[np.float32], ArcKernel | None] | None = None
     for epoch in range(1, settings.epochs + 1):
+        if settings.kernel_scale and epoch > settings.epochs - settings.kernel_epochs:
+            kernel = kernel or KernelLearner(schema, corpus, scale=settings.kernel_scale)
+            kernel.begin_epoch(n_threads=n_threads)
         done = 0
         for batch in _shuffled(len(corpus), epoch, settings):
-            heads, labels, _, _ = decode(
-                scorer,
-                corpus.fields,
-                corpus.starts,
-                corpus.lengths,
-                batch,
-                restarts=settings.training_restarts,
-                patience=settings.patience,
-                temperature=settings.temperature,
-                label_share=0.0,
-                seeds=corpus.seeds + np.uint64(epoch),
-                kept=(train.heads, train.first),
-                gold=(corpus.heads, corpus.labels),
-                costs=(1.0, settings.label_cost),
-                n_threads=n_threads,
+            _learn_batch(
+                learner, kernel, scorer, train, batch, settings, epoch, n_threads=n_threads
             )
-            at = 0
-            for i in batch:
-                rows = corpus.rows(i)
-                gold, gold_labels = corpus.heads[rows], corpus.labels[rows]
-                tree = np.ascontiguousarray(heads[at : at + len(gold), 0])
-                of_tree = np.ascontiguousarray(labels[at : at + len(gold), 0])
-                at += len(gold)
-                wrong = tree != gold
-                loss = float(wrong.sum()) + settings.label_cost * float(
-                    (~wrong & (of_tree != gold_labels)).sum()
-                )
-                learner.update(corpus.fields[rows], gold, gold_labels, tree, of_tree, loss)
             done += len(batch)
             if done < len(corpus):
                 report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus)))
         uas = las = None
         if dev is not None:
             averaged = learner.averaged()
+            own = None if kernel is None else kernel.averaged(learner.steps)
             uas, las = _accuracy(
-                make_scorer(schema, settings, averaged, pruner, places), dev, settings, n_threads
-            )
+                make_scorer(schema, settings, averaged, pruner, places),
+                own, dev, settings, n_threads,
+            )  # fmt: skip
             if best is None or uas + las > best[0]:
-                best = (uas + las, epoch, averaged)
+                # A copy, so that the compiled form, which is large, goes.
+                best = (uas + las, epoch, averaged, own and own.with_gamma(own.gamma))
         report(EpochProgress("parser", epoch, settings.epochs, done, len(corpus), uas, las))
         if best is not None and epoch - best[1] >= settings.idle_epochs:
             break
-    return learner.averaged() if best is None else best[2]
+    if best is None:
+        own = None if kernel is None else kernel.averaged(learner.steps)
+        return learner.averaged(), own
+    return best[2:]
+
+
+def _learn_batch(
+    learner: Learner,
+    kernel: KernelLearner | None,
+    scorer: Scorer,
+    part: Pruned,
+    batch: Sequence[int],
+    settings: SamplingSettings,
+    epoch: int,
+    *,
+    n_threads: int | None,
+) -> None:
+    """Decode sentences with the same weights, then learn from one after the other."""
+    corpus = part.corpus
+    assert corpus.heads is not None
+    assert corpus.labels is not None
+    costs: dict[str, Any] = {
+        "kept": (part.heads, part.first),
+        "gold": (corpus.heads, corpus.labels),
+        "costs": (1.0, settings.label_cost),
+        "n_threads": n_threads,
+    }
+    where = (scorer, corpus.fields, corpus.starts, corpus.lengths, batch)
+    if kernel is not None:
+        costs["arcs"] = kernel.begin(batch, lattice_arcs(*where, **costs), n_threads=n_threads)
+    heads, labels, _, _ = decode(
+        *where,
+        restarts=settings.training_restarts,
+        patience=settings.patience,
+        temperature=settings.temperature,
+        label_share=0.0,
+        seeds=corpus.seeds + np.uint64(epoch),
+        **costs,
+    )
+    at = 0
+    for i in batch:
+        rows = corpus.rows(i)
+        gold, gold_labels = corpus.heads[rows], corpus.labels[rows]
+        tree = np.ascontiguousarray(heads[at : at + len(gold), 0])
+        of_tree = np.ascontiguousarray(labels[at : at + len(gold), 0])
+        wrong = tree != gold
+        loss = float(wrong.sum()) + settings.label_cost * float(
+            (~wrong & (of_tree != gold_labels)).sum()
+        )
+        step = (corpus.fields[rows], gold, gold_labels, tree, of_tree, loss)
+        if kernel is None:
+            learner.update(*step)
+        else:
+            apart = kernel.difference(i, at, gold, gold_labels, tree, of_tree)
+            tau = learner.update(*step, apart.margin, apart.norm)
+            if tau > 0:
+                kernel.learn(i, apart, tau, learner.steps)
+        at += len(gold)
 
 
 def _accuracy(
-    scorer: Scorer, part: Pruned, settings: SamplingSettings, n_threads: int | None
+    scorer: Scorer,
+    kernel: ArcKernel | None,
+    part: Pruned,
+    settings: SamplingSettings,
+    n_threads: int | None,
 ) -> tuple[float, float]:
     """UAS and LAS over all words, percent."""
     dev = part.corpus
+    where = (scorer, dev.fields, dev.starts, dev.lengths, np.arange(len(dev)))
+    kept = (part.heads, part.first)
+    arcs = None
+    if kernel is not None:
+        assert dev.nodes is not None
+        labels_of = kernel.label_table(kernel.schema)
+        arcs = lattice_arcs(*where, kept=kept, n_threads=n_threads)
+        arcs = kernel.added(arcs, dev.lengths, dev.nodes, labels_of, n_threads=n_threads)
     heads, labels, _, _ = decode(
-        scorer,
-        dev.fields,
-        dev.starts,
-        dev.lengths,
-        np.arange(len(dev)),
+        *where,
         restarts=settings.training_restarts,
         patience=settings.patience,
         temperature=settings.temperature,
         label_share=0.0,
         seeds=dev.seeds,
-        kept=(part.heads, part.first),
+        kept=kept,
+        arcs=arcs,
         n_threads=n_threads,
     )
     assert dev.heads is not None

@@ -20,6 +20,8 @@ class Learner:
         heads: NDArray[np.int32],
         labels: NDArray[np.int32],
         loss: float,
+        kernel_margin: float = ...,
+        kernel_norm: float = ...,
     ) -> float: ...
     def select_heads(
         self, fields: NDArray[np.int32], gold_heads: NDArray[np.int32], rate: float

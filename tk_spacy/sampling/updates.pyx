@@ -81,11 +81,13 @@ cdef class Learner:
     def update(
         self, const int32_t[:, ::1] fields, const int32_t[::1] gold_heads,
         const int32_t[::1] gold_labels, const int32_t[::1] heads, const int32_t[::1] labels,
-        double loss,
+        double loss, double kernel_margin=0.0, double kernel_norm=0.0,
     ):
         """One step for one sentence: the gold tree must outscore another by its loss.
 
         fields: int32[n + 2, F].  The trees: int32[n + 2] each, words from 1 on.
+        kernel_margin: by how much the gold tree outscores the other in the kernel, which takes the
+        same step; kernel_norm: squared norm of their difference there.
         Returns the step's size, 0 where nothing changed.
         """
         cdef Words x = words_of(
@@ -105,7 +107,7 @@ cdef class Learner:
         if self.order > 1:
             self.crossings(&x, &gold_heads[0], &gold_labels[0], 1.0)
             self.crossings(&x, &heads[0], &labels[0], -1.0)
-        return self.apply(loss)
+        return self.apply(loss, kernel_margin, kernel_norm)
 
     def select_heads(
         self, const int32_t[:, ::1] fields, const int32_t[::1] gold_heads, double rate
@@ -244,11 +246,11 @@ cdef class Learner:
             self.n_touched += sink.count
         return 0
 
-    cdef double apply(self, double loss):
+    cdef double apply(self, double loss, double margin, double norm):
         """The step along what was counted, which is set back to 0."""
         cdef Py_ssize_t i, kept = 0
         cdef uint32_t index
-        cdef double value, change, tau, margin = 0.0, norm = 0.0
+        cdef double value, change, tau
         values_array = np.empty(self.n_touched, dtype=np.float32)
         cdef float[::1] values = values_array
         for i in range(self.n_touched):

@@ -31,6 +31,7 @@ class Corpus:
         the schema's extras.
     starts, lengths: int32[S], each sentence's rows.  seeds: uint64[S], of its search.
     heads, labels: int32[rows], the gold trees, 0 beside the words; None where there are none.
+    nodes: int32[rows, P], the schema's node rows, for a kernel; None where nobody asked.
     """
 
     fields: Int32
@@ -39,6 +40,7 @@ class Corpus:
     seeds: NDArray[np.uint64]
     heads: Int32 | None = None
     labels: Int32 | None = None
+    nodes: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -55,7 +57,12 @@ class Corpus:
 
 
 def encode(
-    schema: Schema, sentences: Sequence[Sentence], *, seed: int = 0, with_trees: bool = False
+    schema: Schema,
+    sentences: Sequence[Sentence],
+    *,
+    seed: int = 0,
+    with_trees: bool = False,
+    with_nodes: bool = False,
 ) -> Corpus:
     """The arrays of sentences.  Raises ValueError where a tree is wanted and missing.
 
@@ -69,6 +76,9 @@ def encode(
     seeds = np.empty(len(sentences), dtype=np.uint64)
     heads = np.zeros(len(fields), dtype=np.int32) if with_trees else None
     labels = np.zeros(len(fields), dtype=np.int32) if with_trees else None
+    nodes = None
+    if with_nodes:
+        nodes = np.empty((len(fields), len(schema.properties)), dtype=np.int32)
     known: dict[tuple[str, ...], list[int]] = {}
     for i, (sentence, start) in enumerate(zip(sentences, starts.tolist(), strict=True)):
         end = start + len(sentence) + 2
@@ -78,6 +88,8 @@ def encode(
         fields[start, first:last] = ROOT
         fields[end - 1, first:last] = BOUNDARY
         fields[[start, end - 1], last - 1] = 0
+        if nodes is not None:
+            nodes[start:end] = schema.encode(sentence).nodes
         xpos = sentence.xpos if schema.pos_column == "XPOS" else sentence.upos
         columns = zip(sentence.forms, sentence.upos, xpos, sentence.feats, strict=True)
         for row, word in enumerate(columns, start=start + 1):
@@ -91,7 +103,7 @@ def encode(
                 raise ValueError(f"sentence {i + 1} has no tree, expected HEAD of every word")
             heads[start + 1 : end - 1] = sentence.heads
             labels[start + 1 : end - 1] = [schema.label_id(name) for name in sentence.deprels]
-    return Corpus(fields, starts, lengths, seeds, heads, labels)
+    return Corpus(fields, starts, lengths, seeds, heads, labels, nodes)
 
 
 def _extra_row(form: str, upos: str, xpos: str, feats: str) -> list[int]:
