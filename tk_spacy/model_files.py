@@ -110,11 +110,16 @@ class StoredModel(ABC):
         return type(self).from_bytes, (self.to_bytes(),)
 
     @classmethod
-    def _meta(cls, settings: Mapping[str, Any], more: Mapping[str, Any]) -> bytes:
-        """The content of meta.json."""
+    def _meta(
+        cls, settings: Mapping[str, Any], more: Mapping[str, Any], *, version: int | None = None
+    ) -> bytes:
+        """The content of meta.json.
+
+        version: of the format, where an earlier one than VERSION holds all that the model has.
+        """
         meta = {
             "format": cls.FORMAT,
-            "format_version": cls.VERSION,
+            "format_version": cls.VERSION if version is None else version,
             "library_version": tk_spacy.__version__,
             "settings": settings,
             **more,

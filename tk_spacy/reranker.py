@@ -20,6 +20,7 @@ from tk_spacy.candidates import CandidateList, in_batches
 from tk_spacy.combination import Combination
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.features import add_scores
+from tk_spacy.kernel_map import KernelMap
 from tk_spacy.list_features import ListFeatures
 from tk_spacy.model_files import (
     META,
@@ -42,6 +43,7 @@ Float64 = NDArray[np.float64]
 Pair = tuple[Sentence, CandidateList]
 
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
+KERNEL_MAP = "kernel_map.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -53,14 +55,15 @@ class Reranker(StoredModel):
         precision, in which they are stored.
     list_features, list_weights: float64[d], the features of a candidate within its list and their
         weights; both None without them.
+    kernel_map: scores arcs in the place of the support, which is empty then; None without it.
     combination: with the upstream's scores; None for the reranker's score alone.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
     """
 
     FORMAT = RERANKER_FORMAT
-    VERSION = 2
+    VERSION = 3  # written for a model with a kernel map or a budget only, else 2
     OLDEST = 1  # which had no features of the list
-    FILES = (META, SCHEMA, SUPPORT, WEIGHTS)
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, KERNEL_MAP)
 
     schema: Schema
     settings: Settings
@@ -68,10 +71,11 @@ class Reranker(StoredModel):
     weights: Float64 | None
     list_features: ListFeatures | None = None
     list_weights: Float64 | None = None
+    kernel_map: KernelMap | None = None
     combination: Combination | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
-    _scorer: SupportScorer = field(init=False, repr=False)
+    _scorer: SupportScorer | KernelMap = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         encoder = ListEncoder(
@@ -81,9 +85,8 @@ class Reranker(StoredModel):
             list_features=self.list_features,
         )
         object.__setattr__(self, "_encoder", encoder)
-        object.__setattr__(
-            self, "_scorer", SupportScorer(self.support, self.schema.property_groups())
-        )
+        scorer = self.kernel_map or SupportScorer(self.support, self.schema.property_groups())
+        object.__setattr__(self, "_scorer", scorer)
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
 
@@ -111,7 +114,7 @@ class Reranker(StoredModel):
         out = [np.zeros(item.n_candidates) for item in encoded]
         if not encoded:
             return out
-        if self.settings.kernel_parts and len(self.support):
+        if self.settings.kernel_parts and (self.kernel_map is not None or len(self.support)):
             by_type = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
             self._scorer.add_scores(
                 [item.sentence.nodes for item in encoded],
@@ -214,13 +217,18 @@ class Reranker(StoredModel):
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
+        new = self.kernel_map is not None or self.settings.budget is not None
+        if self.kernel_map is not None:
+            more["kernel_map"] = self.kernel_map.to_dict()
         files = {
-            META: self._meta(self.settings.to_dict(), more),
+            META: self._meta(self.settings.to_dict(), more, version=self.VERSION if new else 2),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
             SUPPORT: to_npz(self.support.to_arrays()),
         }
         if self.weights is not None:
             files[WEIGHTS] = to_npz(sparse("", self.weights))
+        if self.kernel_map is not None:
+            files[KERNEL_MAP] = to_npz(self.kernel_map.to_arrays())
         return files
 
     def _list_features_to_dict(self) -> dict[str, Any] | None:
@@ -240,6 +248,9 @@ class Reranker(StoredModel):
         weights = None
         if settings.manual_parts:
             weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
+        kernel_map = None
+        if meta.get("kernel_map") is not None:
+            kernel_map = KernelMap.from_stored(meta["kernel_map"], from_npz(files[KERNEL_MAP]))
         schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
         return cls(
             schema=schema,
@@ -252,8 +263,11 @@ class Reranker(StoredModel):
             weights=weights,
             list_features=list_features,
             list_weights=list_weights,
+            kernel_map=kernel_map,
             combination=Combination.from_dict(combination) if combination else None,
-            about=cls._about(meta, "combination", "support_parts", "list_features"),
+            about=cls._about(
+                meta, "combination", "support_parts", "list_features", "kernel_map"
+            ),
         )
 
 

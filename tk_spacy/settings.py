@@ -37,6 +37,8 @@ class Settings:
     skip: node slots that may be left out of a combination ("h", "m", ..., "node" for all).
     kernel_scale: factor on the kernel beside the manual features.
     bits: the manual features are hashed to that many bits.
+    budget: the kernel keeps at most so many support parts while training (see budget); None for
+        all.
     use_lemma: LEMMA as an extra property.
     shuffle_seed: shuffles the sentences anew in each iteration; None keeps their order.
     add_gold: adds the gold tree to training lists that lack it.
@@ -53,6 +55,7 @@ class Settings:
     skip: tuple[str, ...] = ()
     kernel_scale: float = 0.1
     bits: int = 22
+    budget: int | None = None
     use_lemma: bool = False
     shuffle_seed: int | None = None
     add_gold: bool = False
@@ -70,6 +73,7 @@ class Settings:
             ("kernel_scale", (int, float), "a number"),
             ("list_scale", (int, float), "a number"),
             ("shuffle_seed", (int, type(None)), "a whole number or none"),
+            ("budget", (int, type(None)), "a whole number or none"),
         ):
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
@@ -111,6 +115,10 @@ class Settings:
                 )
         if self.shuffle_seed is not None and self.shuffle_seed < 0:
             raise UserError(f"shuffle seed is {self.shuffle_seed}; it must not be negative")
+        if self.budget is not None and self.budget < 1:
+            raise UserError(f"budget is {self.budget}; it must be at least 1")
+        if self.budget is not None and not self.kernel_parts:
+            raise UserError("a budget without a kernel: it bounds the kernel's support parts")
         if not 8 <= self.bits <= 30:
             raise UserError(f"bits is {self.bits}; it must be from 8 to 30")
         if self.loss not in ("labelled", "heads"):
@@ -119,8 +127,10 @@ class Settings:
             raise UserError(f"competitor is {self.competitor!r}; choose best or violator")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values (C as null where it is infinite)."""
+        """JSON values (C as null where it is infinite; no budget where there is none)."""
         data = asdict(self)
+        if self.budget is None:
+            del data["budget"]
         data["C"] = None if math.isinf(self.C) else self.C
         return data
 
