@@ -67,7 +67,7 @@ def test_kernel_map_without_collisions_is_the_kernel(skip) -> None:
     reranker, pairs = trained(skip=skip)
     nodes, slots = arcs(reranker, pairs)
     expected, scale = exact_scores(reranker.support, nodes, slots)
-    made = KernelMap.of(reranker.support, 26)
+    made = KernelMap.of(reranker.support, 22)
     assert np.abs(expected).max() > 0.01
     found = np.zeros(len(slots))
     add_map_scores(made.table, nodes, slots, made.skips, made.seed, found, n_threads=2)

@@ -1,13 +1,10 @@
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Int32 = NDArray[np.int32]
 _Float64 = NDArray[np.float64]
-
-EDGE_BITS: Final[int]
 
 def node_hashes(
     nodes: _Int32, slot: int, skip: int, seed: int

@@ -9,8 +9,9 @@ noise, the less the larger the table.
 
 A combination's hash is the exclusive or of the hashes of its three properties, which is tabulation
 hashing (Patrascu and Thorup, JACM 2012: any three combinations are hashed independently), and lets
-an arc's hashes be made of some 40 numbers.  The hashes of edge properties differ in EDGE_BITS low
-bits only: what two words have with different edges lies within the same few cache lines.
+an arc's hashes be made of some 40 numbers.  That edges should differ in a few low bits only, so
+that what two words have with different edges lies close together, was tried: with tables that fit a
+second-level cache it was no faster, and combinations of the same two words met far too often.
 """
 
 from cython.parallel cimport prange
@@ -37,13 +38,7 @@ cdef enum:
     DISTANCE = 1
     LENGTH = 2
 
-cdef enum:
-    EDGE_BITS_ = 8
-    EDGE_MASK = (1 << EDGE_BITS_) - 1
-
 cdef uint32_t SIGN = 0x80000000
-
-EDGE_BITS = EDGE_BITS_
 
 
 cdef inline uint32_t hash_property(
@@ -65,17 +60,17 @@ cdef inline int hash_edge(
     """The hashes of what an arc's edge has beside its label; their number."""
     cdef int n = 0
     if skip:
-        out[n] = hash_property(seed, EDGE, SKIPPED, 0) & (SIGN | EDGE_MASK)
+        out[n] = hash_property(seed, EDGE, SKIPPED, 0)
         n += 1
     if distance != 0:
-        out[n] = hash_property(seed, EDGE, DISTANCE, distance) & (SIGN | EDGE_MASK)
-        out[n + 1] = hash_property(seed, EDGE, LENGTH, length_bin(distance)) & (SIGN | EDGE_MASK)
+        out[n] = hash_property(seed, EDGE, DISTANCE, distance)
+        out[n + 1] = hash_property(seed, EDGE, LENGTH, length_bin(distance))
         n += 2
     return n
 
 
 cdef inline uint32_t hash_label(uint64_t seed, int32_t label) noexcept nogil:
-    return hash_property(seed, EDGE, LABEL, label) & (SIGN | EDGE_MASK)
+    return hash_property(seed, EDGE, LABEL, label)
 
 
 def node_hashes(const int32_t[:, ::1] nodes, int slot, int skip, uint64_t seed):
@@ -155,7 +150,7 @@ def add_map_scores(
     # Arcs between the same words share all but what has their labels in it.
     order = np.lexsort((given[:, 3], given[:, 0])).astype(np.int32)
     ends = given[order][:, [0, 3]]
-    new = np.flatnonzero((ends[1:] != ends[:-1]).any(axis=1)) + 1
+    new = np.flatnonzero(np.diff(ends, axis=0).any(axis=1)) + 1
     groups = np.concatenate([[0], new, [len(order)]]).astype(np.int32)
     head_starts, heads = node_hashes(nodes, HEAD, skips[0], seed)
     modifier_starts, modifiers = node_hashes(nodes, MODIFIER, skips[2], seed)
