@@ -219,10 +219,11 @@ def algorithm_1_on_a_budget(lists, *, iterations, budget, kernel_scale=1.0):
     for t in range(steps):
         i = t % len(lists)
         item = lists[i]
+        candidates = [[((i, part), 1) for part in names] for names in item["kernel"]]
         scores = [
-            kernel_scale * sum(u["alpha"] * between(u["parts"], [((i, p), 1)]) for u in kept for p in c)
-            for c in item["kernel"]
-        ]  # fmt: skip
+            kernel_scale * sum(u["alpha"] * between(u["parts"], tree) for u in kept)
+            for tree in candidates
+        ]
         best = max(range(len(scores)), key=lambda j: (scores[j], -j))
         oracle = item["oracle"]
         if best != oracle:

@@ -66,7 +66,7 @@ def test_pruning_keeps_the_parts_of_the_most_influence() -> None:
         prune(support, -1, influence)
     arc, _ = trained()
     nodes, slots = arcs(arc, pairs)
-    whole, scale = exact_scores(arc.support, nodes, slots)
+    whole, _ = exact_scores(arc.support, nodes, slots)
     errors = []
     for keep in (100, 200, 300):
         some, _ = exact_scores(pruned(arc, keep).support, nodes, slots)
@@ -115,9 +115,7 @@ def test_cli_compress_a_reranker(tmp_path: Path, option) -> None:
     assert facts["after"]["support_parts"] == len(model.reranker.support)
     assert facts["after"]["hash_bits"] == (16 if option[0] == "--hash-bits" else None)
     assert model.report is None
-    done = invoke(
-        "rerank", out, list_files()["test"], "-o", tmp_path / "a.conllu", "--threads", 1
-    )
+    done = invoke("rerank", out, list_files()["test"], "-o", tmp_path / "a.conllu", "--threads", 1)
     assert done.exit_code == 0, done.output
     shown = invoke("info", out)
     assert shown.exit_code == 0

@@ -59,9 +59,7 @@ class Budget:
     layouts: kinds and skips of the slots of each part type, int32[s] each.
     """
 
-    def __init__(
-        self, log: SupportLog, size: int, layouts: Sequence[tuple[Int32, Int32]]
-    ) -> None:
+    def __init__(self, log: SupportLog, size: int, layouts: Sequence[tuple[Int32, Int32]]) -> None:
         if size < 1:
             raise ValueError(f"size is {size}, expected at least 1")
         self._log, self.size, self._layouts = log, size, list(layouts)
@@ -233,9 +231,7 @@ class _Tables:
                 else:
                     product *= skip + counts[mine[:, column][:, None], theirs[column][None, :]]
                     column += 1
-            total += np.bincount(
-                self.owner[i], weights=product.sum(axis=0), minlength=n_updates
-            )
+            total += np.bincount(self.owner[i], weights=product.sum(axis=0), minlength=n_updates)
         return total
 
 

@@ -20,6 +20,7 @@ from tk_spacy.reranker import Pair, Reranker
 COMPRESSED = "compressed"
 """Name in meta.json of what was done to a model, and from what."""
 
+
 def pruned(
     reranker: Reranker, keep: int, *, lists: Sequence[EncodedList] | None = None
 ) -> Reranker:
@@ -42,6 +43,7 @@ def pruned(
         about=_about(reranker, {"keep": keep, "by": "norm" if lists is None else "contribution"}),
     )
 
+
 def hashed(reranker: Reranker, bits: int) -> Reranker:
     """The model with a hashed map of 2 ** bits cells in place of its support.
 
@@ -56,12 +58,14 @@ def hashed(reranker: Reranker, bits: int) -> Reranker:
         about=_about(reranker, {"hash_bits": bits}),
     )
 
+
 def encode(reranker: Reranker, pairs: Sequence[Pair]) -> list[EncodedList]:
     """The kernel's parts of candidate lists, for `pruned`.  No trees of the sentences are read."""
     encoder = ListEncoder(
         reranker.schema, kernel_parts=reranker.settings.kernel_parts, manual_parts=()
     )
     return [encoder.encode(sentence, trees) for sentence, trees in pairs]
+
 
 def _check(reranker: Reranker) -> None:
     if reranker.kernel_map is not None:
@@ -72,10 +76,12 @@ def _check(reranker: Reranker) -> None:
     if not len(reranker.support):
         raise UserError("the model has no support parts: there is nothing to compress")
 
+
 def _about(reranker: Reranker, how: dict[str, Any]) -> dict[str, Any]:
     before = {name: len(parts) for name, parts in reranker.support.types.items()}
     steps = [*reranker.about.get(COMPRESSED, []), {**how, "support_parts_before": before}]
     return {**reranker.about, COMPRESSED: steps}
+
 
 def save(model: Model, reranker: Reranker, output: Path, *, overwrite: bool = False) -> None:
     """Write a model directory that differs from another in its reranker.
@@ -95,6 +101,7 @@ def save(model: Model, reranker: Reranker, output: Path, *, overwrite: bool = Fa
         for name in Reranker.FILES:
             (place / name).unlink(missing_ok=True)
         reranker.write_files(place)
+
 
 @contextmanager
 def _copy(path: Path, output: Path) -> Iterator[Path]:

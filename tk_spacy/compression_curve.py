@@ -94,7 +94,7 @@ def measure(
     progress.end(STAGE)
     points = []
     for name, (way, size, reranker) in forms.items():
-        own = evaluate(gold, _chosen(pairs, scores[name]))
+        alone = evaluate(gold, _chosen(pairs, scores[name]))
         final = [reranker.combined(trees, s) for trees, s in zip(lists, scores[name], strict=True)]
         best = evaluate(gold, _chosen(pairs, final))
         files = reranker.to_files()
@@ -104,8 +104,8 @@ def measure(
                 name=name,
                 way=way,
                 size=size,
-                uas=own.uas,
-                las=own.las,
+                uas=alone.uas,
+                las=alone.las,
                 final_uas=best.uas,
                 final_las=best.las,
                 tokens_per_second=words / statistics.median(whole[name]),

@@ -62,17 +62,13 @@ def contributions(support: Support, lists: Sequence[EncodedList]) -> dict[str, F
         total = np.zeros(len(parts))
         for start in range(0, len(slots), AT_A_TIME):
             some = slots[start : start + AT_A_TIME]
-            matrix = kernel_matrix(
-                kind, support.nodes, own, nodes, some, skips=support.skips[name]
-            )
+            matrix = kernel_matrix(kind, support.nodes, own, nodes, some, skips=support.skips[name])
             total += (matrix.astype(np.float64) ** 2).sum(axis=1)
         found[name] = np.abs(parts.weights) * np.sqrt(total / max(1, len(slots)))
     return found
 
 
-def sample(
-    lists: Sequence[EncodedList], i: int, places: NDArray[np.intp]
-) -> tuple[Int32, Int32]:
+def sample(lists: Sequence[EncodedList], i: int, places: NDArray[np.intp]) -> tuple[Int32, Int32]:
     """Node rows int32[_, P] and parts of type i, int32[at most SAMPLE, w], in slot form."""
     nodes, slots, first = [], [], 0
     for item in lists:

@@ -265,9 +265,7 @@ class Reranker(StoredModel):
             list_weights=list_weights,
             kernel_map=kernel_map,
             combination=Combination.from_dict(combination) if combination else None,
-            about=cls._about(
-                meta, "combination", "support_parts", "list_features", "kernel_map"
-            ),
+            about=cls._about(meta, "combination", "support_parts", "list_features", "kernel_map"),
         )
 
 

@@ -34,7 +34,7 @@ from tk_spacy.models import open_model
 from tk_spacy.progress import Progress
 from tk_spacy.report import Column, Table
 from tk_spacy.reranker import Reranker
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.treebank import load_treebank
 
 MAX_PARTS = 10**9
 KEEPS = (0.05, 0.1, 0.25, 0.5)
