@@ -14,6 +14,7 @@ from test_kernel_map import arcs, exact_scores, trained
 from test_learning import ALL
 from trainings import list_files, lists_training, sampling_training, stripped, treebank
 
+from tk_spacy.combination import Combination
 from tk_spacy.compression import COMPRESSED, encode, hashed, pruned
 from tk_spacy.compression_curve import without_kernel
 from tk_spacy.errors import UserError
@@ -77,12 +78,25 @@ def test_pruning_keeps_the_parts_of_the_most_influence() -> None:
 def test_compression_says_what_was_done() -> None:
     reranker, pairs = trained()
     before = len(reranker.support)
-    once = pruned(reranker, 100, lists=encode(reranker, pairs))
+    once = pruned(reranker, 100, lists=pairs)
     twice = hashed(once, 12)
     assert twice.about[COMPRESSED] == [
         {"keep": 100, "by": "contribution", "support_parts_before": {"arc": before}},
         {"hash_bits": 12, "support_parts_before": {"arc": 100}},
     ]
+
+
+def test_compression_allows_for_the_spread_of_the_scores() -> None:
+    reranker, pairs = trained()
+    before = Combination({"r": 1.0}, {"r": 2.0}, 3.0)
+    whole = replace(reranker, combination=before)
+    made = pruned(whole, 30, lists=pairs)
+    spread = [np.mean([s.std() for s in m.batch_scores(pairs)]) for m in (whole, made)]
+    assert spread[1] != pytest.approx(spread[0], rel=0.05)
+    assert made.combination is not None
+    assert made.combination.reranker_scale == pytest.approx(3.0 * spread[1] / spread[0])
+    assert (made.combination.betas, made.combination.scales) == (before.betas, before.scales)
+    assert pruned(whole, 30).combination == before
 
 
 def test_compression_refuses_what_cannot_be_compressed() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tk_spacy.combination import mean_deviation
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
@@ -21,12 +22,12 @@ COMPRESSED = "compressed"
 """Name in meta.json of what was done to a model, and from what."""
 
 
-def pruned(
-    reranker: Reranker, keep: int, *, lists: Sequence[EncodedList] | None = None
-) -> Reranker:
+def pruned(reranker: Reranker, keep: int, *, lists: Sequence[Pair] | None = None) -> Reranker:
     """The model with the `keep` support parts of the most influence.
 
-    lists: to measure influences on, see `encode`; None for the parts' norms.
+    lists: to measure influences on, and how pruning changes the spread of the scores, which the
+    combination with the parser's scores then allows for; None for the parts' norms, and no such
+    allowance.  No trees of the sentences are read.
     Raises UserError where there is nothing to leave out.
     """
     _check(reranker)
@@ -36,12 +37,22 @@ def pruned(
             f"{keep:,} support parts to keep, of {size:,}; give a smaller number, at least 1"
         )
     support = reranker.support
-    influence = norms(support) if lists is None else contributions(support, lists)
-    return replace(
+    influence = norms(support) if lists is None else contributions(support, encode(reranker, lists))
+    made = replace(
         reranker,
         support=prune(support, keep, influence),
         about=_about(reranker, {"keep": keep, "by": "norm" if lists is None else "contribution"}),
     )
+    return made if lists is None else _rescaled(made, reranker, lists)
+
+
+def _rescaled(made: Reranker, before: Reranker, lists: Sequence[Pair]) -> Reranker:
+    """The scale of the reranker's scores changed as their mean deviation within lists has."""
+    if made.combination is None:
+        return made
+    factor = mean_deviation(made.batch_scores(lists)) / mean_deviation(before.batch_scores(lists))
+    scale = made.combination.reranker_scale * factor
+    return replace(made, combination=replace(made.combination, reranker_scale=scale))
 
 
 def hashed(reranker: Reranker, bits: int) -> Reranker:
@@ -60,7 +71,7 @@ def hashed(reranker: Reranker, bits: int) -> Reranker:
 
 
 def encode(reranker: Reranker, pairs: Sequence[Pair]) -> list[EncodedList]:
-    """The kernel's parts of candidate lists, for `pruned`.  No trees of the sentences are read."""
+    """The kernel's parts of candidate lists."""
     encoder = ListEncoder(
         reranker.schema, kernel_parts=reranker.settings.kernel_parts, manual_parts=()
     )

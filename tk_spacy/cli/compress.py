@@ -13,7 +13,7 @@ from tk_spacy.benchmark_report import check_plot
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
-from tk_spacy.compression import encode, hashed, pruned, save
+from tk_spacy.compression import hashed, pruned, save
 from tk_spacy.compression_curve import (
     BESIDE,
     EXACT,
@@ -27,13 +27,12 @@ from tk_spacy.compression_curve import (
     without_kernel,
     write_plot,
 )
-from tk_spacy.encoding import EncodedList
 from tk_spacy.errors import OptionError
 from tk_spacy.kbest_io import DEFAULT_SOURCE, FileSource, read_kbest
 from tk_spacy.models import open_model
 from tk_spacy.progress import Progress
 from tk_spacy.report import Column, Table
-from tk_spacy.reranker import Reranker
+from tk_spacy.reranker import Pair, Reranker
 from tk_spacy.treebank import load_treebank
 
 MAX_PARTS = 10**9
@@ -58,7 +57,7 @@ def compress(
     """
     opened = open_model(model)
     if keep is not None:
-        made = pruned(opened.reranker, keep, lists=_lists(opened.reranker, influence_lists))
+        made = pruned(opened.reranker, keep, lists=_lists(influence_lists))
     elif hash_bits is not None:
         made = hashed(opened.reranker, hash_bits)
     else:
@@ -83,10 +82,8 @@ def _facts(reranker: Reranker) -> dict[str, Any]:
     }
 
 
-def _lists(reranker: Reranker, path: Path | None) -> list[EncodedList] | None:
-    if path is None:
-        return None
-    return encode(reranker, list(read_kbest(path, inventory=LabelInventory())))
+def _lists(path: Path | None) -> list[Pair] | None:
+    return None if path is None else list(read_kbest(path, inventory=LabelInventory()))
 
 
 def curve(
@@ -120,7 +117,7 @@ def curve(
     forms: dict[str, tuple[str, int, Reranker]] = {
         f"{EXACT}, {size:,} parts": (EXACT, size, reranker)
     }
-    of_lists = _lists(reranker, influence_lists)
+    of_lists = _lists(influence_lists)
     for keep in keeps:
         made = pruned(reranker, keep, lists=of_lists)
         forms[f"{PRUNED} to {keep:,} parts"] = (PRUNED, keep, made)
@@ -180,8 +177,8 @@ def compress_cli(
         Path | None,
         typer.Option(
             metavar="LISTS",
-            help="Measure a part's influence by its contributions to the trees of this k-best file "
-            "(no gold trees are needed).",
+            help="For --keep: measure a part's influence by its contributions to the trees of this "
+            "k-best file, and fit the scale of the scores (no gold trees are needed).",
             show_default="by |weight| * sqrt(k(part, part))",
         ),
     ] = None,
