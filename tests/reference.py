@@ -231,3 +231,59 @@ def algorithm_1(lists, *, iterations, C, kernel_scale=1.0, add_loss=False):
         {f: v / steps for f, v in w_sum.items()},
         updates,
     )
+
+
+def algorithm_1_on_a_budget(lists, *, iterations, budget, kernel_scale=1.0):
+    """Algorithm 1 with the kernel alone and BPA-S; arguments as algorithm_1.
+
+    Keeps, of each update, its coefficient and the sum over the steps so far of its coefficients;
+    what is removed is projected in both.  Returns (averaged alpha of each part as a Counter, the
+    number of updates, the number of those that were removed).
+    """
+    kept, updates, removed = [], 0, 0
+    steps = len(lists) * iterations
+    k = lists[0]["k"]
+
+    def between(a, b):
+        return sum(x * y * k(p, q) for p, x in a for q, y in b)
+
+    for t in range(steps):
+        i = t % len(lists)
+        item = lists[i]
+        candidates = [[((i, part), 1) for part in names] for names in item["kernel"]]
+        scores = [
+            kernel_scale * sum(u["alpha"] * between(u["parts"], tree) for u in kept)
+            for tree in candidates
+        ]
+        best = max(range(len(scores)), key=lambda j: (scores[j], -j))
+        oracle = item["oracle"]
+        if best != oracle:
+            plus = sorted(item["kernel"][oracle] - item["kernel"][best])
+            minus = sorted(item["kernel"][best] - item["kernel"][oracle])
+            parts = [((i, p), 1) for p in plus] + [((i, p), -1) for p in minus]
+            norm = between(parts, parts)
+            violation = scores[best] - scores[oracle] + item["loss"][best]
+            if norm > 0 and violation > 0:
+                updates += 1
+                new = {"parts": parts, "alpha": violation / (kernel_scale * norm), "sum": 0.0}
+                shares = {id(u): between(u["parts"], parts) / norm for u in kept}
+
+                def cost(u, shares=shares, norm=norm):
+                    rest = between(u["parts"], u["parts"]) - shares[id(u)] ** 2 * norm
+                    return u["alpha"] ** 2 * rest
+
+                order = sorted(kept, key=cost)
+                while sum(len(u["parts"]) for u in kept) + len(parts) > budget:
+                    gone = order.pop(0)
+                    kept = [u for u in kept if u is not gone]
+                    removed += 1
+                    new["alpha"] += gone["alpha"] * shares[id(gone)]
+                    new["sum"] += gone["sum"] * shares[id(gone)]
+                kept.append(new)
+        for u in kept:
+            u["sum"] += u["alpha"]
+    averaged = Counter()
+    for u in kept:
+        for part, sign in u["parts"]:
+            averaged[part] += sign * u["sum"] / steps
+    return averaged, updates, removed

@@ -114,10 +114,13 @@ class StoredModel(ABC):
     def _meta(
         cls, settings: Mapping[str, Any], more: Mapping[str, Any], *, version: int | None = None
     ) -> bytes:
-        """The content of meta.json.  version: of the format, the newest unless told."""
+        """The content of meta.json.
+
+        version: of the format, where an earlier one than VERSION holds all that the model has.
+        """
         meta = {
             "format": cls.FORMAT,
-            "format_version": version or cls.VERSION,
+            "format_version": cls.VERSION if version is None else version,
             "library_version": tk_spacy.__version__,
             "settings": settings,
             **more,

@@ -15,6 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
+from tk_spacy.budget import Budget
 from tk_spacy.features import add_feature_counts, add_sentence_scores, type_code
 from tk_spacy.kernel import signed_kernel, slot_layout
 from tk_spacy.parts import exclusive_members
@@ -71,6 +72,7 @@ cdef class Learner:
     skipped.  kernel_scale: factor on the kernel, positive.  add_loss: choose the competitor by
     score plus loss instead of by score.  list_width: number of features of a candidate within its
     list, 0 for none.  groups: columns of node rows whose combinations are few, see SupportScorer.
+    budget: of support parts, None for no bound (see budget).
     """
 
     cdef readonly tuple kernel_parts, manual_parts
@@ -81,11 +83,12 @@ cdef class Learner:
     cdef int64_t total_steps
     cdef readonly int list_width
     cdef list _layouts, _manual_kinds
+    cdef object _budget
     cdef double[::1] weights, stepped, difference, list_weights, list_stepped
 
     def __init__(
         self, *, kernel_parts, manual_parts, n_properties, total_steps, bits=22, C=INFINITY,
-        skip=(), kernel_scale=1.0, add_loss=False, list_width=0, groups=None,
+        skip=(), kernel_scale=1.0, add_loss=False, list_width=0, groups=None, budget=None,
     ):
         if not kernel_parts and not manual_parts:
             raise ValueError("kernel_parts and manual_parts are both empty, expected some")
@@ -110,6 +113,9 @@ cdef class Learner:
         self._layouts = [
             (slot_layout(kind), np.array(kind.skips(skip), dtype=np.int32)) for kind in types
         ]
+        self._budget = None
+        if budget is not None and self.kernel_parts:
+            self._budget = Budget(self.support, budget, self._layouts)
         self._manual_kinds = [type_code(name) for name in self.manual_parts]
         size = (1 << bits) if self.manual_parts else 1
         self.weights = np.zeros(size)
@@ -200,14 +206,16 @@ cdef class Learner:
     cdef bint _update(self, item, int best, double violation) except -1:
         encoded = item.encoded
         nodes = encoded.sentence.nodes
-        cdef double norm = 0.0
+        cdef double norm = 0.0, kernel_norm = 0.0, squared
         slots, signs = [], []
         for (kinds, skips), parts in zip(self._layouts, encoded.kernel):
             which, sign = exclusive_members(
                 parts.starts, parts.members, item.oracle, best, len(parts.rows)
             )
             rows = parts.slots[which]
-            norm += self.kernel_scale * signed_kernel(nodes, rows, sign, kinds, skips)
+            squared = signed_kernel(nodes, rows, sign, kinds, skips)
+            kernel_norm += squared
+            norm += self.kernel_scale * squared
             slots.append(rows)
             signs.append(sign)
         touched = [np.zeros(0, dtype=np.uint32)]
@@ -238,16 +246,21 @@ cdef class Learner:
         )
         self.updates += 1
         if self.kernel_parts:
-            self.support.append(
-                nodes, tuple(slots), tuple(signs),
-                weight=tau * self.kernel_scale,
-                averaged=(
-                    tau * self.kernel_scale * (self.total_steps - self.steps + 1)
-                    / self.total_steps
-                ),
-                origin=(item.index, self.updates - 1),
-            )
+            self._add_parts(item, nodes, tuple(slots), tuple(signs), tau, kernel_norm)
         return True
+
+    cdef object _add_parts(self, item, nodes, slots, signs, double tau, double norm):
+        weight = tau * self.kernel_scale
+        averaged = weight * (self.total_steps - self.steps + 1) / self.total_steps
+        origin = (item.index, self.updates - 1)
+        if self._budget is None:
+            self.support.append(
+                nodes, slots, signs, weight=weight, averaged=averaged, origin=origin
+            )
+        else:
+            self._budget.append(
+                nodes, slots, signs, weight=weight, averaged=averaged, norm=norm, origin=origin
+            )
 
     cdef object _take_difference(self, const uint32_t[::1] touched):
         """The features whose counts do not cancel and their counts; `difference` is zero again."""

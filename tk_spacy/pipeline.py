@@ -121,7 +121,7 @@ def _train_rerankers(
     base = None
     if settings.kernel_parts and settings.manual_parts:
         with run.stage("training the base reranker") as report:
-            without = replace(settings, kernel_parts=())
+            without = replace(settings, kernel_parts=(), budget=None)
             items = prepare_lists(schema, train, lists, without)
             base, _ = learn(schema, items, without, n_threads=options.threads, progress=report)
     name = "kernel" if settings.kernel_parts else "base"

@@ -22,6 +22,7 @@ from tk_spacy.combiner.arc_features import BITS
 from tk_spacy.combiner.model import COMBINER, ArcCombiner
 from tk_spacy.encoding import EncodedList, ListEncoder
 from tk_spacy.features import add_scores
+from tk_spacy.kernel_map import KernelMap
 from tk_spacy.list_features import ListFeatures
 from tk_spacy.model_files import (
     META,
@@ -44,7 +45,7 @@ Float64 = NDArray[np.float64]
 Pair = tuple[Sentence, CandidateList]
 
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
-COMBINER_WEIGHTS = "combiner.npz"
+COMBINER_WEIGHTS, KERNEL_MAP = "combiner.npz", "kernel_map.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -56,6 +57,7 @@ class Reranker(StoredModel):
         precision, in which they are stored.
     list_features, list_weights: float64[d], the features of a candidate within its list and their
         weights; both None without them.
+    kernel_map: scores arcs in the place of the support, which is empty then; None without it.
     combination: with the upstream's scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
@@ -63,8 +65,8 @@ class Reranker(StoredModel):
 
     FORMAT = RERANKER_FORMAT
     VERSION = 3
-    OLDEST = 1  # which had no features of the list; 2 had no combiner
-    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS)
+    OLDEST = 1  # which had no features of the list; 2 had neither combiner nor kernel map
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP)
 
     schema: Schema
     settings: Settings
@@ -72,11 +74,12 @@ class Reranker(StoredModel):
     weights: Float64 | None
     list_features: ListFeatures | None = None
     list_weights: Float64 | None = None
+    kernel_map: KernelMap | None = None
     combination: Combination | None = None
     combiner: ArcCombiner | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
-    _scorer: SupportScorer = field(init=False, repr=False)
+    _scorer: SupportScorer | KernelMap = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         encoder = ListEncoder(
@@ -86,9 +89,8 @@ class Reranker(StoredModel):
             list_features=self.list_features,
         )
         object.__setattr__(self, "_encoder", encoder)
-        object.__setattr__(
-            self, "_scorer", SupportScorer(self.support, self.schema.property_groups())
-        )
+        scorer = self.kernel_map or SupportScorer(self.support, self.schema.property_groups())
+        object.__setattr__(self, "_scorer", scorer)
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
 
@@ -134,7 +136,7 @@ class Reranker(StoredModel):
         out = [np.zeros(item.n_candidates) for item in encoded]
         if not encoded:
             return out
-        if self.settings.kernel_parts and len(self.support):
+        if self.settings.kernel_parts and (self.kernel_map is not None or len(self.support)):
             by_type = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
             self._scorer.add_scores(
                 [item.sentence.nodes for item in encoded],
@@ -239,6 +241,8 @@ class Reranker(StoredModel):
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
+        if self.kernel_map is not None:
+            more["kernel_map"] = self.kernel_map.to_dict()
         files = {
             META: self._meta(self.settings.to_dict(), more),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
@@ -248,6 +252,8 @@ class Reranker(StoredModel):
             files[WEIGHTS] = to_npz(sparse("", self.weights))
         if self.combiner is not None:
             files[COMBINER_WEIGHTS] = to_npz(sparse("", self.combiner.hashed))
+        if self.kernel_map is not None:
+            files[KERNEL_MAP] = to_npz(self.kernel_map.to_arrays())
         return files
 
     def _list_features_to_dict(self) -> dict[str, Any] | None:
@@ -273,6 +279,9 @@ class Reranker(StoredModel):
         weights = None
         if settings.manual_parts:
             weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
+        kernel_map = None
+        if meta.get("kernel_map") is not None:
+            kernel_map = KernelMap.from_stored(meta["kernel_map"], from_npz(files[KERNEL_MAP]))
         schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
         return cls(
             schema=schema,
@@ -285,9 +294,12 @@ class Reranker(StoredModel):
             weights=weights,
             list_features=list_features,
             list_weights=list_weights,
+            kernel_map=kernel_map,
             combination=Combination.from_dict(combination) if combination else None,
             combiner=combiner,
-            about=cls._about(meta, "combination", "support_parts", "list_features", "combiner"),
+            about=cls._about(
+                meta, "combination", "support_parts", "list_features", "combiner", "kernel_map"
+            ),
         )
 
 

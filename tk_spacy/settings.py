@@ -38,6 +38,8 @@ class Settings:
     skip: node slots that may be left out of a combination ("h", "m", ..., "node" for all).
     kernel_scale: factor on the kernel beside the manual features.
     bits: the manual features are hashed to that many bits.
+    budget: the kernel keeps at most so many support parts while training (see budget); None for
+        all.
     use_lemma: LEMMA as an extra property.
     combiner: where several parsers propose trees, learn to weigh what they say of each arc first.
     properties: names of further properties of words that the kernel compares, see extras.CHOICES;
@@ -57,6 +59,7 @@ class Settings:
     skip: tuple[str, ...] = ()
     kernel_scale: float = 0.1
     bits: int = 22
+    budget: int | None = None
     use_lemma: bool = False
     combiner: bool = True
     properties: tuple[str, ...] = ()
@@ -76,6 +79,7 @@ class Settings:
             ("kernel_scale", (int, float), "a number"),
             ("list_scale", (int, float), "a number"),
             ("shuffle_seed", (int, type(None)), "a whole number or none"),
+            ("budget", (int, type(None)), "a whole number or none"),
         ):
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
@@ -121,6 +125,10 @@ class Settings:
                 )
         if self.shuffle_seed is not None and self.shuffle_seed < 0:
             raise UserError(f"shuffle seed is {self.shuffle_seed}; it must not be negative")
+        if self.budget is not None and self.budget < 1:
+            raise UserError(f"budget is {self.budget}; it must be at least 1")
+        if self.budget is not None and not self.kernel_parts:
+            raise UserError("a budget without a kernel: it bounds the kernel's support parts")
         if not 8 <= self.bits <= 30:
             raise UserError(f"bits is {self.bits}; it must be from 8 to 30")
         if self.loss not in ("labelled", "heads"):
@@ -131,9 +139,11 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """JSON values (C as null where it is infinite).
 
-        Without further properties as before there were any, so that such a model is the same.
+        Without further properties and budget as before there were any.
         """
         data = asdict(self)
+        if self.budget is None:
+            del data["budget"]
         data["C"] = None if math.isinf(self.C) else self.C
         if not self.properties:
             del data["properties"]

@@ -60,7 +60,8 @@ class _TypeLog:
     weights: Values
     averaged: Values
     origins: list[tuple[int, int, int]]
-    """For each update the number of its parts, its training sentence and its own number."""
+    """For each entry the number of its parts, and the training sentence and number of its update.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class SupportLog:
                 )
             )
         self._updates = 0
+        self._lasting: list[bool] = []
+        """Of each entry whether its parts are in the support that training ends with."""
         self._groups = NodeGroups([range(n_properties)] if groups is None else groups, n_properties)
         self._grown = [
             GrowingParts(log.kinds, log.skips, self._groups, memory=KEPT_BYTES // len(self._logs))
@@ -131,12 +134,14 @@ class SupportLog:
         weight: float,
         averaged: float,
         origin: tuple[int, int],
-    ) -> None:
-        """Add the exclusive parts of one update.
+        lasting: bool = True,
+    ) -> int:
+        """Add the exclusive parts of one update; its place in the log, for `remove`.
 
         nodes: int32[n + 2, P], the sentence's node rows.  slots, signs: for each type the parts in
         slot form, int32[p, w], and +1 or -1 for each.  weight, averaged: this update's tau, and its
         share in the averaged weights.  origin: number of the training sentence and of the update.
+        lasting: False for what takes the weight of a removed update back.
         """
         used = np.zeros(len(nodes), dtype=bool)
         for log, rows in zip(self._logs, slots, strict=True):
@@ -151,7 +156,16 @@ class SupportLog:
             log.weights.append(weight * sign.astype(np.float64))
             log.averaged.append(averaged * sign.astype(np.float64))
             log.origins.append((len(rows), *origin))
+        self._lasting.append(lasting)
         self._updates += 1
+        return self._updates - 1
+
+    def remove(self, place: int) -> None:
+        """The parts added at that place are not in the support in the end.
+
+        Scores go on counting them: what takes their weight back is for the caller to add.
+        """
+        self._lasting[place] = False
 
     def add_scores(
         self,
@@ -216,10 +230,13 @@ class SupportLog:
                 columns[:, column] = node_ids[columns[:, column]]
             counts = np.array(log.origins, dtype=np.int32).reshape(-1, 3)
             origins = np.repeat(counts[:, 1:], counts[:, 0], axis=0)
+            lasting = np.repeat(np.array(self._lasting, dtype=bool), counts[:, 0])
             averaged = log.averaged.slice(0)
             if late is not None:
                 averaged = log.weights.slice(0) - averaged / late
-            types[log.type.name] = merge(columns, averaged, origins, tolerance)
+            types[log.type.name] = merge(
+                columns[lasting], averaged[lasting], origins[lasting], tolerance
+            )
         return Support(
             nodes=table, types=types, skips={g.type.name: g.skips for g in self._logs}
         ).compact()

@@ -187,15 +187,15 @@ def add_compiled_scores(
 
     first: for each type the first block that counts.
     """
-    for start, stop in _chunks([len(rows) for rows in nodes], WORDS_AT_A_TIME):
+    for start, stop in chunks([len(rows) for rows in nodes], WORDS_AT_A_TIME):
         ids, singles = groups.encode(np.concatenate(nodes[start:stop]))
         for i, parts in enumerate(compiled):
-            together = _together(nodes, slots, start, stop, i, parts.kinds)
-            scores = np.zeros(len(together))
+            joined = together(nodes, slots, start, stop, i, parts.kinds)
+            scores = np.zeros(len(joined))
             parts.add_scores(
-                ids, singles, together, scores, first=first[i] if first else 0, n_threads=n_threads
+                ids, singles, joined, scores, first=first[i] if first else 0, n_threads=n_threads
             )
-            _distribute(scores, out[start:stop], i)
+            distribute(scores, out[start:stop], i)
 
 
 def add_batch_scores(
@@ -212,18 +212,18 @@ def add_batch_scores(
     skips, its support columns and weights.
     """
     most = MAX_COUNTS // max(1, columns.shape[1])
-    for start, stop in _chunks([len(rows) for rows in nodes], most):
+    for start, stop in chunks([len(rows) for rows in nodes], most):
         counts = count_matches(np.concatenate(nodes[start:stop]), columns, n_threads=n_threads)
         for i, (kinds, skips, parts, weights) in enumerate(types):
-            together = _together(nodes, slots, start, stop, i, kinds)
-            scores = np.zeros(len(together))
+            joined = together(nodes, slots, start, stop, i, kinds)
+            scores = np.zeros(len(joined))
             add_part_scores(
-                counts, together, parts, weights, kinds, skips, scores, n_threads=n_threads
+                counts, joined, parts, weights, kinds, skips, scores, n_threads=n_threads
             )
-            _distribute(scores, out[start:stop], i)
+            distribute(scores, out[start:stop], i)
 
 
-def _chunks(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+def chunks(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     """Ranges of items whose sizes add up to no more than that, or of one item."""
     start = 0
     while start < len(sizes):
@@ -235,7 +235,7 @@ def _chunks(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _together(
+def together(
     nodes: Sequence[Int32],
     slots: Sequence[Sequence[Int32]],
     start: int,
@@ -255,7 +255,8 @@ def _together(
     return moved[0] if len(moved) == 1 else np.concatenate(moved)
 
 
-def _distribute(scores: Float64, out: Sequence[Sequence[Float64]], i: int) -> None:
+def distribute(scores: Float64, out: Sequence[Sequence[Float64]], i: int) -> None:
+    """Add the scores of parts of type i of some sentences to these sentences' own."""
     done = 0
     for item in out:
         item[i][:] += scores[done : done + len(item[i])]

@@ -190,6 +190,7 @@ def learn(
         add_loss=settings.competitor == "violator",
         list_width=len(list_features.names) if list_features else 0,
         groups=schema.property_groups(),
+        budget=settings.budget,
     )
     for item in items:
         item.reset()

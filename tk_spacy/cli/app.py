@@ -9,6 +9,7 @@ import typer
 import tk_spacy
 from tk_spacy.cli.add_kernel import add_kernel_cli
 from tk_spacy.cli.benchmark import benchmark_cli
+from tk_spacy.cli.compress import compress_cli
 from tk_spacy.cli.demo import demo_cli
 from tk_spacy.cli.evaluate import evaluate_cli
 from tk_spacy.cli.info import info_cli
@@ -69,6 +70,7 @@ for name, command in (
     ("parse", parse_cli),
     ("evaluate", evaluate_cli),
     ("info", info_cli),
+    ("compress", compress_cli),
     ("benchmark", benchmark_cli),
     ("demo", demo_cli),
 ):

@@ -34,6 +34,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "pos": reranker.schema.pos_column,
         "labels": len(reranker.schema.labels),
         "support_parts": {name: len(parts) for name, parts in reranker.support.types.items()},
+        "kernel_map": reranker.kernel_map.to_dict() if reranker.kernel_map else None,
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "about": dict(reranker.about),
@@ -114,6 +115,13 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         rows.append(("candidates", f"{lists['k']} by {lists['search']} search{files}"))
     support = ", ".join(f"{show(n)} {name}" for name, n in facts["support_parts"].items())
     properties = facts["properties"]
+    if facts["kernel_map"]:
+        of = facts["kernel_map"]
+        parts = show(of["support_parts"])
+        support = f"none: a hashed map of {of['bits']} bits, made of {parts}"
+    for step in about.get("compressed", []):
+        before = ", ".join(f"{show(n)} {name}" for name, n in step["support_parts_before"].items())
+        rows.append(("compressed", f"from support parts: {before}"))
     rows += [
         ("support parts", support or "none"),
         ("manual weights", show(facts["manual_weights"])),

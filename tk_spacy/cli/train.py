@@ -328,6 +328,16 @@ def train_cli(
             rich_help_panel=RERANKER,
         ),
     ] = DEFAULT.bits,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Support parts that the kernel keeps at most while training: the least "
+            "influential updates make room for new ones (BPA-S).",
+            show_default="no bound",
+            rich_help_panel=RERANKER,
+        ),
+    ] = DEFAULT.budget,
     lemma: Annotated[
         bool,
         typer.Option("--lemma/--no-lemma", help="LEMMA as a property.", rich_help_panel=RERANKER),
@@ -481,6 +491,7 @@ def train_cli(
                 competitor=competitor,  # type: ignore[arg-type]
                 skip=split(skip),
                 bits=bits,
+                budget=budget,
                 use_lemma=lemma,
                 combiner=combiner,
                 properties=split(properties),

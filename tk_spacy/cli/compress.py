@@ -1,0 +1,308 @@
+"""`tk-spacy compress`: a smaller or faster form of a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tk_spacy
+from tk_spacy.benchmark_report import check_plot
+from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
+from tk_spacy.compression import hashed, pruned, save
+from tk_spacy.compression_curve import (
+    BESIDE,
+    EXACT,
+    HASHED,
+    MEBIBYTE,
+    NONE,
+    PRUNED,
+    Point,
+    curve_table,
+    measure,
+    without_kernel,
+    write_plot,
+)
+from tk_spacy.errors import OptionError
+from tk_spacy.kbest_io import DEFAULT_SOURCE, FileSource, read_kbest
+from tk_spacy.models import open_model
+from tk_spacy.progress import Progress
+from tk_spacy.report import Column, Table
+from tk_spacy.reranker import Pair, Reranker
+from tk_spacy.treebank import load_treebank
+
+MAX_PARTS = 10**9
+KEEPS = (0.05, 0.1, 0.25, 0.5)
+BITS = (14, 16, 18, 20)
+"""What a curve has by default: shares of the support parts, and bits."""
+
+
+def compress(
+    model: Path,
+    output: Path,
+    *,
+    keep: int | None = None,
+    hash_bits: int | None = None,
+    influence_lists: Path | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Compress a model into a new directory; facts about both, as JSON values.
+
+    Exactly one of keep and hash_bits.  influence_lists: k-best file to measure influences on.
+    Raises UserError where it cannot be done.
+    """
+    opened = open_model(model)
+    if keep is not None:
+        made = pruned(opened.reranker, keep, lists=_lists(influence_lists))
+    elif hash_bits is not None:
+        made = hashed(opened.reranker, hash_bits)
+    else:
+        raise ValueError("neither keep nor hash_bits, expected one of them")
+    save(opened, made, output, overwrite=overwrite)
+    return {
+        "model": str(model),
+        "output": str(output),
+        "keep": keep,
+        "hash_bits": hash_bits,
+        "before": _facts(opened.reranker),
+        "after": _facts(made),
+        "tk_spacy": tk_spacy.__version__,
+    }
+
+
+def _facts(reranker: Reranker) -> dict[str, Any]:
+    return {
+        "support_parts": len(reranker.support),
+        "hash_bits": reranker.kernel_map.bits if reranker.kernel_map else None,
+        "bytes": sum(map(len, reranker.to_files().values())),
+    }
+
+
+def _lists(path: Path | None) -> list[Pair] | None:
+    return None if path is None else list(read_kbest(path, inventory=LabelInventory()))
+
+
+def curve(
+    model: Path,
+    lists: Path,
+    dev: Path,
+    *,
+    keeps: Sequence[int] | None = None,
+    bits: Sequence[int] | None = None,
+    beside: Sequence[Path] = (),
+    influence_lists: Path | None = None,
+    repeat: int = 5,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Point]:
+    """Accuracy, speed and size of a model's forms on one treebank part.
+
+    lists: k-best file for dev.  keeps, bits: of the pruned and hashed forms, None for some.
+    beside: further models to measure in the same run.  Raises UserError.
+    """
+    reranker = open_model(model).reranker
+    gold = load_treebank(dev)
+    source = FileSource(lists, inventory=LabelInventory(), name=_source(reranker))
+    trees: list[CandidateList] = list(source.candidates(gold, k=1000))
+    size = len(reranker.support)
+    own = tuple(reranker.support.types)
+    if keeps is None:
+        keeps = sorted({max(1, round(share * size)) for share in KEEPS if size > 1})
+    if bits is None:
+        bits = BITS if own == ("arc",) else ()
+    forms: dict[str, tuple[str, int, Reranker]] = {
+        f"{EXACT}, {size:,} parts": (EXACT, size, reranker)
+    }
+    of_lists = _lists(influence_lists)
+    for keep in keeps:
+        made = pruned(reranker, keep, lists=of_lists)
+        forms[f"{PRUNED} to {keep:,} parts"] = (PRUNED, keep, made)
+    for b in bits:
+        forms[f"{HASHED} to {b} bits"] = (HASHED, b, hashed(reranker, b))
+    for path in beside:
+        other = open_model(path).reranker
+        forms[str(path)] = (BESIDE, len(other.support), other)
+    if reranker.settings.manual_parts:
+        forms["the kernel's scores left out"] = (NONE, 0, without_kernel(reranker))
+    return measure(forms, gold, trees, repeat=repeat, n_threads=threads, progress=progress)
+
+
+def _source(reranker: Reranker) -> str:
+    weighed = list(reranker.combination.betas) if reranker.combination else []
+    return weighed[0] if weighed else DEFAULT_SOURCE
+
+
+def _numbers(text: str | None, option: str) -> list[int] | None:
+    """Positive numbers of a comma-separated option."""
+    if text is None:
+        return None
+    items = split(text)
+    if not items or not all(i.isascii() and i.isdigit() and len(i) < 10 for i in items):
+        raise OptionError(f"{option} is {text[:80]!r}, expected numbers like 1000,10000")
+    numbers = list(dict.fromkeys(int(item) for item in items))
+    if not all(1 <= number <= MAX_PARTS for number in numbers):
+        raise OptionError(f"{option} is {text!r}, expected numbers from 1 to {MAX_PARTS:,}")
+    return numbers
+
+
+def _single(numbers: list[int] | None, option: str) -> int | None:
+    if numbers is not None and len(numbers) > 1:
+        raise OptionError(f"{option} has several numbers, which only --curve takes")
+    return None if numbers is None else numbers[0]
+
+
+def compress_cli(
+    model: Annotated[Path, typer.Argument(help="Directory that `tk-spacy train` made.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Directory of the model to write."),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Keep so many support parts, those of the most influence."),
+    ] = None,
+    hash_bits: Annotated[
+        str | None,
+        typer.Option(
+            metavar="B",
+            help="Replace the support parts by a table of 2^B weights of hashed combinations of "
+            "properties, whose speed does not depend on their number; for the kernel of arcs.",
+        ),
+    ] = None,
+    influence: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LISTS",
+            help="For --keep: measure a part's influence by its contributions to the trees of this "
+            "k-best file, and fit the scale of the scores (no gold trees are needed).",
+            show_default="by |weight| * sqrt(k(part, part))",
+        ),
+    ] = None,
+    curve_lists: Annotated[
+        Path | None,
+        typer.Option(
+            "--curve",
+            metavar="LISTS",
+            help="Write no model: measure forms of several sizes (--keep and --hash-bits take "
+            "lists of numbers) on the trees of this k-best file.",
+        ),
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(metavar="DEV.conllu", help="The right trees of the sentences of --curve."),
+    ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="MODEL", help="With --curve: measure this model too; may be given repeatedly."
+        ),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Timings of each form.")] = 5,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plot of the curve, .png or .svg."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is there already.")
+    ] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Make a model smaller or faster, by fewer support parts or by a hashed map.
+
+    Either way the model goes on as any other, a pipeline with all its components; only its
+    reranker's kernel is changed:
+
+        tk-spacy compress model -o small --keep 5000
+
+        tk-spacy compress model -o fast --hash-bits 18
+
+    What it costs, on sentences with known trees and candidate lists (see `tk-spacy kbest`):
+
+        tk-spacy compress model --curve dev.kbest.conllu --dev dev.conllu --plot curve.svg
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard():
+        keeps, bits = _numbers(keep, "--keep"), _numbers(hash_bits, "--hash-bits")
+        if influence and bits and not keeps:
+            raise OptionError("--influence chooses what --keep keeps; it has no effect here")
+        if curve_lists is None:
+            if dev or plot or beside:
+                raise OptionError("--dev, --beside and --plot belong to --curve; give its lists")
+            if output is None:
+                raise OptionError("no --output for the compressed model (or --curve)")
+            if (keeps is None) == (bits is None):
+                raise OptionError("give either --keep or --hash-bits")
+            facts = compress(
+                model,
+                output,
+                keep=_single(keeps, "--keep"),
+                hash_bits=_single(bits, "--hash-bits"),
+                influence_lists=influence,
+                overwrite=overwrite,
+            )
+            shell.result([_compressed_table(facts)], facts)
+            return
+        if output is not None:
+            raise OptionError("--curve writes no model; leave --output out")
+        if dev is None:
+            raise OptionError("--curve needs --dev, the right trees")
+        if plot:
+            check_plot(plot)
+        if keeps is not None or bits is not None:
+            # What is not asked for is left out.
+            keeps, bits = keeps or [], bits or []
+        with progress_of(shell) as progress:
+            points = curve(
+                model,
+                curve_lists,
+                dev,
+                keeps=keeps,
+                bits=bits,
+                beside=beside or [],
+                influence_lists=influence,
+                repeat=repeat,
+                threads=threads,
+                progress=progress,
+            )
+        table = curve_table(
+            points,
+            title=f"Forms of {model} on {dev.name}",
+            notes=(
+                "UAS and LAS of all words, by the reranker alone and with the parser's score "
+                f"(final); tokens/s: medians of {repeat}, from lists that are read, nothing kept.",
+            ),
+        )
+        document = {
+            "model": str(model),
+            "curve": str(curve_lists),
+            "dev": str(dev),
+            "repeat": repeat,
+            "points": [point.to_dict() for point in points],
+            "tk_spacy": tk_spacy.__version__,
+        }
+        shell.result([table], document)
+        if plot:
+            write_plot(plot, points)
+
+
+def _compressed_table(facts: dict[str, Any]) -> Table:
+    rows = []
+    for name in ("before", "after"):
+        of = facts[name]
+        rows.append((name, of["support_parts"], of["hash_bits"], of["bytes"] / MEBIBYTE))
+    return Table(
+        title=f"Model {facts['output']}",
+        columns=(
+            Column("", "form", align="left"),
+            Column("support parts", "support_parts"),
+            Column("hash bits", "hash_bits"),
+            Column("reranker's files, MiB", "mebibytes"),
+        ),
+        rows=tuple(rows),
+    )
