@@ -11,9 +11,11 @@ import pytest
 @pytest.fixture(scope="session", autouse=True)
 def _child_processes() -> Iterator[None]:
     """Child processes import the installed package, not the folder they stand in, and find the
-    commands installed beside this interpreter."""
+    commands installed beside this interpreter.  Tables are as wide everywhere, be there a terminal
+    or not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONSAFEPATH", "1")
+        patch.setenv("COLUMNS", "120")
         patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
         yield
 

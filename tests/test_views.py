@@ -271,6 +271,31 @@ def test_views_wrong_names(names: list[str], message: str) -> None:
         parse_specs(names)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("spacy:seed=2", "view 'spacy:seed=2': only a sampling or biaffine view has settings"),
+        ("sampling:order", "'order' is no setting; write NAME=VALUE once for each"),
+        ("sampling:order=2:order=3", "'order=3' is no setting"),
+        ("sampling:order=9", "order is 9; it must be from 1 to 3"),
+        ("sampling:depth=2", "unknown settings: depth"),
+    ],
+)
+def test_views_wrong_settings_of_their_own(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_views([name])
+
+
+def test_views_of_one_kind_differ_in_name_and_settings() -> None:
+    first, second = make_views(["sampling", "sampling:order=2:C=0.5"], seed=3)
+    assert (first.name, second.name) == ("sampling", "sampling-order2-C0.5")
+    assert second.sources == ("sampling-order2-C0.5",)
+    assert (first.about()["order"], second.about()["order"]) == (3, 2)
+    assert (second.about()["C"], second.about()["seed"]) == (0.5, 3)
+    with pytest.raises(UserError, match="name one or more different ones"):
+        make_views(["sampling:order=2", "sampling:order=2"])
+
+
 def test_views_by_name() -> None:
     (view,) = make_views(["spacy"], seed=3, max_steps=7, backward=True)
     assert (view.name, view.sources[0], view.given) == ("spacy", "spacy+backward", False)

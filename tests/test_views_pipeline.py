@@ -137,6 +137,25 @@ def test_both_views_in_one_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_two_sampling_parsers_in_one_model(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    report = train_pipeline(
+        sampling_options(
+            path, views=("sampling", "sampling:order=1:seed=3"), sampling={"epochs": 2}
+        )
+    )
+    nlp = spacy.load(path)
+    assert nlp.component_names == ["tk_parser", "tk_parser_order1_seed3", "tk_reranker"]
+    assert nlp.disabled == ["tk_parser_order1_seed3"]
+    name = "sampling-order1-seed3"
+    assert list(report.betas) == ["sampling", name, "combiner"]
+    assert {f"{name} parser", "plain vote", "arc combiner"} <= report.parts["test"].scores.keys()
+    about = open_model(path).reranker.about["views"]
+    assert [about[view]["order"] for view in ("sampling", name)] == [3, 1]
+    assert_consistent(path, report, tmp_path)
+
+
+@pytest.mark.slow
 def test_both_views_in_kbest_files(tmp_path: Path) -> None:
     path, lists = views_training()[0], tmp_path / "k.conllu"
     result = invoke("kbest", path, treebank()["test"], "-o", lists, "--k", 6, "-q")
