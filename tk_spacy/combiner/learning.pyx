@@ -41,10 +41,10 @@ def learn_arcs(
     gradient_array = np.zeros(d)
     cdef double[::1] w = w_array, u = u_array, g = g_array, gradient = gradient_array
     cdef double[::1] ws = ws_array, us = us_array, gs = gs_array, p = p_array
-    cdef Py_ssize_t epoch, i, j, a, f, start, stop
+    cdef Py_ssize_t _epoch, i, j, a, f, start, stop
     cdef double step = 0.0, slope, change
     with nogil:
-        for epoch in range(epochs):
+        for _epoch in range(epochs):
             for i in range(n_words):
                 start, stop = starts[i], starts[i + 1]
                 if stop - start < 2:
