@@ -413,9 +413,9 @@ def train_cli(
 
         tk-spacy train train.conllu --dev dev.conllu --test test.conllu -o model
 
-    Two parsers of different kinds, better than either, and slower:
+    Parsers of different kinds, better together than any of them, and slower:
 
-        tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,spacy
+        tk-spacy train train.conllu --dev dev.conllu -o model --views sampling,spacy,biaffine
 
     UDPipe's parser beside it, and the trees of any other one (parses/ has train.conllu, parsed by
     jackknifing, and dev.conllu):
