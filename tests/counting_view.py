@@ -83,6 +83,8 @@ class CountingView:
 
 
 class CountingSource:
+    in_company = False
+
     def __init__(
         self,
         name: str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from sampling_parsers import (
 )
 
 from tk_spacy.candidates import LabelInventory
+from tk_spacy.sampling.parser import COMPANY_MARGIN
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.source import SamplingSource
 from tk_spacy.sampling.training import train_sampling_parser
 from tk_spacy.treebank import Sentence
+from tk_spacy.views.merging import MergedSource
 
 
 def train(sentences, dev=(), *, n_threads=1, progress=None, **settings):
@@ -98,6 +101,19 @@ def test_source_gives_what_the_parser_gives():
     assert all(trees.inventory is source.inventory for trees in found)
     for trees, scores in zip(found, source.score(test, found), strict=True):
         np.testing.assert_array_equal(trees.scores, scores)
+
+
+def test_source_searches_among_fewer_heads_in_company_for_short_lists_alone():
+    parser, test = trained(), treebank()[1][:10]
+    tight = replace(parser, settings=replace(parser.settings, prune_margin=COMPANY_MARGIN))
+    for k, beside, expected in ((8, True, tight), (9, True, parser), (8, False, parser)):
+        source = SamplingSource(parser)
+        others = [SamplingSource(parser, name="other", inventory=source.inventory)] * beside
+        MergedSource([source, *others])
+        found = list(source.candidates(test, k=k))
+        assert all(same(a, b) for a, b in zip(found, lists(expected, test, k=k), strict=True))
+    pairs = zip(lists(tight, test, k=8), lists(parser, test, k=8), strict=True)
+    assert not all(same(a, b) for a, b in pairs)  # else the test would tell nothing
 
 
 # What is learned

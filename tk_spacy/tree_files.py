@@ -144,6 +144,8 @@ class TreeFileSource:
     find: gives the list of a sentence, perhaps only once (the latest lists are remembered).
     """
 
+    in_company = False
+
     def __init__(
         self, name: str, find: Callable[[Sentence], CandidateList], *, scored: bool
     ) -> None:

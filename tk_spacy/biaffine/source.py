@@ -21,6 +21,8 @@ class BiaffineSource:
     parser: trained.  inventory: shared table of labels.  name: of its scores.
     """
 
+    in_company = False
+
     def __init__(
         self,
         parser: BiaffineParser,

@@ -20,7 +20,10 @@ class SamplingSource:
 
     parser: trained.  inventory: shared table of labels.  n_threads: None for all cores.
     name: of its scores.
+    in_company: see `ViewSource`.
     """
+
+    in_company = False
 
     def __init__(
         self,
@@ -40,7 +43,11 @@ class SamplingSource:
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
         lists = self.parser.kbest(
-            sentences, k=k, inventory=self.inventory, n_threads=self.n_threads
+            sentences,
+            k=k,
+            inventory=self.inventory,
+            in_company=self.in_company,
+            n_threads=self.n_threads,
         )
         for trees in lists:
             yield replace(trees, sources=self.names)

@@ -28,6 +28,8 @@ class UdpipeSource:
 
     names = ("udpipe",)
 
+    in_company = False
+
     def __init__(self, parser: UdpipeParser, *, inventory: LabelInventory | None = None) -> None:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory

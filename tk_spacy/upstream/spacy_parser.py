@@ -68,6 +68,8 @@ class SpacySource:
     Raises UserError where the pipeline has no such parser.
     """
 
+    in_company = False
+
     def __init__(
         self,
         nlp: Language,

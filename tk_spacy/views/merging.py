@@ -45,6 +45,8 @@ class MergedSource:
         if len(set(names)) < len(names):
             raise ValueError(f"sources must have different names, got {names}")
         self.sources = tuple(sources)
+        for source in self.sources:
+            source.in_company = len(self.sources) > 1
         self.names = tuple(names)
         self._n_threads = n_threads
         self.seconds = [0.0] * len(self.sources)

@@ -31,7 +31,11 @@ class ViewSource(Protocol):
     """A trained view at work: a `CandidateSource` that scores any trees, too.
 
     names: of its scores, one at least; the first one's give the order of its lists.
+    in_company: whether other parsers propose trees too (MergedSource says so), so that it may
+        search for a shorter time.
     """
+
+    in_company: bool
 
     @property
     def names(self) -> tuple[str, ...]: ...  # noqa: D102  (said above)
