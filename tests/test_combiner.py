@@ -255,6 +255,27 @@ def test_plain_vote_is_the_tree_with_the_most_votes() -> None:
     assert (alone[0].tolist(), inventory.decode(alone[1])) == ([0, 1, 1], ("root", "x", "x"))
 
 
+def test_plain_vote_does_not_depend_on_the_other_candidates() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        voters, others = random_list(rng, 3, 8), random_list(rng, 12, 8)
+        votes = []
+        for heads, labels in (
+            (voters.heads, voters.labels),
+            (
+                np.concatenate([voters.heads, others.heads]),
+                np.concatenate([voters.labels, others.labels]),
+            ),
+        ):
+            trees = CandidateList.from_arrays(
+                heads, labels, -np.arange(float(len(heads)))[:, None],
+                inventory=voters.inventory, sources=("good",), base=0,
+                bases={"fair": 1, "poor": 2},
+            )  # fmt: skip
+            votes.append(plain_vote(trees))
+        np.testing.assert_array_equal(votes[0], votes[1])
+
+
 def test_combiner_learns_whom_to_trust() -> None:
     gold, lists = three_parsers(seed=1, n=150)
     test_gold, test_lists = three_parsers(seed=100, n=60)

@@ -42,10 +42,14 @@ class ListArcs:
     @classmethod
     def of(cls, candidates: CandidateList) -> ListArcs:
         """The arcs of all candidates."""
-        k, n = candidates.heads.shape
-        n_labels = int(candidates.labels.max()) + 1
-        heads = candidates.heads.astype(np.int64)
-        keys = (np.arange(n) * (n + 1) + heads) * n_labels + candidates.labels
+        return cls.of_trees(candidates.heads, candidates.labels)
+
+    @classmethod
+    def of_trees(cls, heads: Int32, labels: Int32) -> ListArcs:
+        """The arcs of trees: heads and labels int32[k, n]."""
+        k, n = heads.shape
+        n_labels = int(labels.max()) + 1
+        keys = (np.arange(n) * (n + 1) + heads.astype(np.int64)) * n_labels + labels
         distinct, of_tree = np.unique(keys, return_inverse=True)
         pairs = distinct // n_labels
         words = (pairs // (n + 1)).astype(np.int32)

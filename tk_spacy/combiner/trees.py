@@ -39,11 +39,13 @@ def plain_vote(candidates: CandidateList) -> tuple[Int32, Int32]:
     equals the choice of the earlier parser counts more.
     """
     own = [candidates.base, *candidates.bases.values()]
-    voters = np.zeros((1, len(candidates)))
+    # The arcs of these trees alone, since other candidates depend on who made them.
+    rows = list(dict.fromkeys(own))
+    arcs = ListArcs.of_trees(candidates.heads[rows], candidates.labels[rows])
+    voters = np.zeros((1, len(rows)))
     # So little more for the earlier ones that it decides between equals alone.
     for place, row in enumerate(own):
-        voters[0, row] += 1.0 - place * 1e-4
-    arcs = ListArcs.of(candidates)
+        voters[0, rows.index(row)] += 1.0 - place * 1e-4
     shares = arcs.shares(voters)
     # Heads are voted first: a label's votes only decide between the labels of one head.
     scores = arcs.head_shares(shares)[0] + 1e-4 * shares[0]
