@@ -23,6 +23,11 @@ Float64 = NDArray[np.float64]
 
 MAX_K = 10_000
 """The longest lists that one may ask for."""
+LONG_LIST, SHORT_LIST = 25, 8
+"""Trees of a sentence that a parser alone is asked for by default, and several are asked for each.
+
+A short list is not searched for longer than the best tree alone.
+"""
 BATCH = 256
 """Sentences that are worked on in one pass, at most."""
 BATCH_CELLS = 1 << 22

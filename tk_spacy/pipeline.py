@@ -180,7 +180,7 @@ def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Prop
     from tk_spacy.upstream.assembling import make_pipeline  # noqa: PLC0415  (imports spaCy)
 
     options = plan.options
-    nlp = make_pipeline(sources, reranker, k=options.k, search=options.search)
+    nlp = make_pipeline(sources, reranker, k=options.list_length, search=options.search)
     nlp.to_disk(directory)
 
 
@@ -205,7 +205,7 @@ def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
         "views": views,
         "sources": list(lists[0].sources),
         "candidates": {
-            "k": options.k,
+            "k": options.list_length,
             "search": options.search,
             "files": {name: path.name for name, path in given.items() if path is not None},
         },

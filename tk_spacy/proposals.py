@@ -66,7 +66,7 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
         words += part.words
         lists[name] = []
         with run.stage(f"candidates of {name}") as report:
-            for trees in source.candidates(part.sentences, k=options.k):
+            for trees in source.candidates(part.sentences, k=options.list_length):
                 lists[name].append(trees)
                 report(len(lists[name]), len(part.sentences))
     seconds = [*source.seconds, time.perf_counter() - started]
@@ -140,7 +140,7 @@ def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | N
                 plan.views,
                 workdir=work / "folds",
                 folds=options.folds,
-                k=options.k,
+                k=options.list_length,
                 processes=processes,
                 inventory=plan.inventory,
                 n_threads=options.threads,

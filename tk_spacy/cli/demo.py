@@ -21,8 +21,11 @@ from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import LEFT_OPEN, Settings
 from tk_spacy.synthetic import write_treebank
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
+from tk_spacy.views.protocol import BIAFFINE, DEFAULT_VIEWS, SPACY
 from tk_spacy.views.specs import kinds, parse_specs
+
+BIAFFINE_EPOCHS = 10
+"""A third of what it takes by default: a demonstration is not to be waited for."""
 
 SYNTHETIC = (
     "THE DATA ARE SYNTHETIC: sentences of an invented language, made up by a program. The scores "
@@ -67,10 +70,10 @@ def demo(
             output=model,
             views=views,
             sampling=changed(epochs=epochs),
+            biaffine={"epochs": BIAFFINE_EPOCHS} if BIAFFINE in kinds(views) else {},
             **of_spacy,  # type: ignore[arg-type]
             max_steps=max_steps,
             folds=3,
-            k=15,
             settings=Settings(iterations=5),
             left_open=LEFT_OPEN,
             title="the synthetic treebank",

@@ -10,7 +10,7 @@ import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, in_batches
+from tk_spacy.candidates import MAX_K, SHORT_LIST, CandidateList, LabelInventory, in_batches
 from tk_spacy.errors import UserError
 from tk_spacy.model_files import (
     META,
@@ -45,9 +45,6 @@ PARTS_OF_ORDER: Mapping[int, tuple[str, ...]] = {
 }
 """The part types with features, in the order of part_types.PART_TYPES."""
 
-SHORT_LIST = 8
-"""A list of so many trees is not searched for longer than the best tree alone: what it gains is the
-least where speed is asked for."""
 COMPANY_MARGIN = 3.5
 """`prune_margin` of short lists in company, at most.  Alone it costs the parser up to half a point
 of LAS; beside other parsers nothing on three dev sets, and the search is three times as fast."""

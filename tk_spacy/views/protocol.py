@@ -18,7 +18,7 @@ from tk_spacy.treebank import Sentence
 
 SAMPLING, SPACY, BIAFFINE, UDPIPE = "sampling", "spacy", "biaffine", "udpipe"
 VIEW_NAMES = (SAMPLING, SPACY, BIAFFINE, UDPIPE)
-DEFAULT_VIEWS = (SAMPLING,)
+DEFAULT_VIEWS = (SAMPLING, SPACY, BIAFFINE)
 FILE = "file"
 FILE_PREFIX = f"{FILE}:"
 """Before the name that the user gives to another parser, whose trees are in files."""
