@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -149,7 +150,7 @@ def test_cli_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:
 
 def wait_for_busy_children(pid: int, n: int) -> None:
     """Wait until so many child processes have done their imports and work."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     busy: list[psutil.Process] = []
     while len(busy) < n and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -170,13 +171,18 @@ def test_cli_interrupted_training_says_how_to_resume(
         "--views", "spacy", "--processes", 2, "--max-steps", 10_000, "--threads", 1,
     )  # fmt: skip
     work = tmp_path / "model.work"
-    wait_for_busy_children(process.pid, 3)
-    if sent == signal.SIGINT:  # as a terminal sends it: to all processes of the group
-        os.killpg(process.pid, sent)
-    else:
-        process.send_signal(sent)
-    # Ends when the last process has closed stderr: children that live on would make this time out.
-    out, err = process.communicate(timeout=60)
+    try:
+        wait_for_busy_children(process.pid, 3)
+        if sent == signal.SIGINT:  # as a terminal sends it: to all processes of the group
+            os.killpg(process.pid, sent)
+        else:
+            process.send_signal(sent)
+        # Ends when the last process has closed stderr: children that live on would make this time
+        # out.
+        out, err = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == code
     assert out == ""
     last = err.strip().splitlines()[-1]

@@ -24,6 +24,8 @@ from tk_spacy.plan import make_plan
 from tk_spacy.treebank import load_treebank
 from tk_spacy.upstream.corpus import doc_from_sentence
 
+ALONE = {"views": ("sampling",)}
+
 
 def test_pipeline_never_replaces_what_is_no_model(tmp_path: Path) -> None:
     precious = tmp_path / "thesis"
@@ -79,11 +81,11 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"views": ("spacy",), "upstream": "some_model", "max_steps": 5}, "none is trained"),
         ({"views": ("turbo",)}, "unknown view 'turbo'; choose from sampling, spacy"),
         ({"views": ()}, "views are none"),
-        ({"upstream": "some_model"}, "an upstream pipeline concerns the spacy view only"),
-        ({"config": Path("some.cfg")}, "a config concerns the spacy view only"),
-        ({"max_steps": 5}, "max_steps concerns the spacy view only, but the views are sampling"),
-        ({"backward": False}, "no backward twin concerns the spacy view only"),
-        ({"search": "beam"}, "search by beam concerns the spacy view only"),
+        ({**ALONE, "upstream": "some_model"}, "an upstream pipeline concerns the spacy view only"),
+        ({**ALONE, "config": Path("some.cfg")}, "a config concerns the spacy view only"),
+        ({**ALONE, "max_steps": 5}, "max_steps concerns the spacy view only, but the views are sa"),
+        ({**ALONE, "backward": False}, "no backward twin concerns the spacy view only"),
+        ({**ALONE, "search": "beam"}, "search by beam concerns the spacy view only"),
         ({"views": ("spacy",), "sampling": {"order": 2}}, "order concerns the sampling view only"),
         ({"test": None}, "no test treebank"),
         ({"views": ("spacy",)}, "views would have no effect: candidates are given for all parts"),

@@ -212,6 +212,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             inventory=self._inventory if inventory is None else inventory,
             n_threads=self.n_threads,
         )  # fmt: skip
+        for source in sources:
+            source.in_company = len(sources) + len(elsewhere) > 1
         from tk_spacy.combiner.model import COMBINER  # noqa: PLC0415
 
         names = [name for source in sources for name in source.names]

@@ -98,7 +98,7 @@ class SamplingParser(StoredModel):
     ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
         """The best tree of each sentence: heads int32[n], and DEPREL values."""
         names = self._names()
-        for heads, labels, _ in self._lists(self._scorer, sentences, 1, n_threads):
+        for heads, labels, _ in self._lists(sentences, 1, n_threads):
             yield heads[0], tuple([names[i] for i in labels[0].tolist()])
 
     def kbest(
@@ -139,7 +139,7 @@ class SamplingParser(StoredModel):
     ) -> Iterator[CandidateList]:
         names = self._names()
         table = np.full(len(names), -1, dtype=np.int32)
-        for heads, labels, scores in self._lists(scorer, sentences, k, n_threads):
+        for heads, labels, scores in self._lists(sentences, k, n_threads, scorer):
             for i in np.unique(labels[table[labels] < 0]).tolist():
                 table[i] = inventory.add(names[i])
             yield CandidateList.from_arrays(
@@ -151,10 +151,14 @@ class SamplingParser(StoredModel):
         return ["_"] * FIRST_ID + list(self.schema.labels)
 
     def _lists(
-        self, scorer: Scorer, sentences: Sequence[Sentence], k: int, n_threads: int | None
+        self,
+        sentences: Sequence[Sentence],
+        k: int,
+        n_threads: int | None,
+        scorer: Scorer | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]]:
         """Heads int32[k, n], labels int32[k, n] and scores float64[k] of each sentence."""
-        s = self.settings
+        s, scorer = self.settings, scorer or self._scorer
         restarts, patience = s.restarts, s.patience
         if k > SHORT_LIST:
             restarts, patience = max(restarts, s.list_restarts), max(patience, s.list_patience)

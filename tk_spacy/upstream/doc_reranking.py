@@ -82,9 +82,12 @@ def choose_trees(
 
 def _choose(sentence: DocSentence, trees: CandidateList, final: NDArray[np.float64]) -> Choice:
     best = int(final.argmax())
+    heads, deprels = trees.heads[best], trees.deprels(best)
+    assert sentence.heads is not None
+    is_own = np.array_equal(heads, sentence.heads) and deprels == tuple(sentence.deprels)
     return Choice(
         sentence=sentence,
-        tree=None if best == trees.base else (trees.heads[best], trees.deprels(best)),
+        tree=None if is_own else (heads, deprels),
         confidence=float(1.0 / np.exp(final - final[best]).sum()),
         margin=float(final[best] - np.delete(final, best).max()),
         n_candidates=len(trees),
@@ -107,9 +110,12 @@ def _candidates(
     """Trees over words from all sources with the scores of all, as `MergedSource` makes them."""
     if not sentences:
         return []
+    wants_own = sources[0].wants_own(k)
     proposed = [
         [
             _with_own_tree(sentence, found, source, inventory, is_base=not number)
+            if wants_own or found is None
+            else found
             for sentence, found in zip(sentences, source.trees(sentences, k=k), strict=True)
         ]
         for number, source in enumerate(sources)
