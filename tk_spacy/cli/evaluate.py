@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from tk_spacy.breakdown import GROUPINGS, Breakdown, breakdown_records, breakdown_table
 from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import (
     METRICS,
@@ -126,7 +127,8 @@ def evaluate_cli(
     systems: Annotated[
         list[Path],
         typer.Argument(
-            help="CoNLL-U files with the trees of one or more systems.", metavar="SYSTEM"
+            help="CoNLL-U files with the trees of one or more systems; - for standard input.",
+            metavar="SYSTEM",
         ),
     ],
     metric: Annotated[
@@ -171,8 +173,12 @@ def evaluate_cli(
             )
     groupings = list(GROUPINGS) if ALL in (by or ()) else by or []
     shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard():
-        result = evaluate(gold, systems, metric=metric, samples=samples, seed=seed, by=groupings)
+    with shell.guard(), standard_input(systems) as given:
+        result = evaluate(
+            gold, given.paths, metric=metric, samples=samples, seed=seed, by=groupings
+        )
+        named = tuple((given.named(name), scores) for name, scores in result.systems)
+        result = replace(result, systems=named)
         shell.result(result.tables(), result.to_dict())
 
 
