@@ -373,7 +373,7 @@ def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:
         (parser, tmp_path / "empty.conllu", "the file holds no sentence"),
         (tmp_path / "missing", treebank()["dev"], "no such model directory"),
         (tmp_path / "blank", treebank()["dev"], "the pipeline has no dependency parser"),
-        (lists_training()[0], treebank()["dev"], "no tk-spacy sampling parser here"),
+        (lists_training()[0], treebank()["dev"], "a reranker without a parser of its own; use"),
         (tmp_path, treebank()["dev"], "no tk-spacy sampling parser here"),
     ):
         result = invoke("parse", model, source, "-o", tmp_path / "out.conllu")

@@ -15,7 +15,7 @@ from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.file_reranking import FileReranker
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report
-from tk_spacy.models import has_parser, is_pipeline, open_model, read_parser
+from tk_spacy.models import has_parser, is_pipeline, is_reranker, open_model, read_parser
 from tk_spacy.places import check_regular
 from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.progress import Progress
@@ -95,6 +95,11 @@ def _open_reranker(
 def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
     from tk_spacy.file_parsing import FileParser, SourceParser  # noqa: PLC0415  (heavy)
 
+    if is_reranker(model):
+        raise UserError(
+            f"{model}: a reranker without a parser of its own; use `tk-spacy rerank` with the "
+            "trees of the parsers that it was trained with"
+        )
     if has_parser(model) or not is_pipeline(model):
         parser = read_parser(model)
         single_root = parser.settings.single_root
