@@ -21,10 +21,11 @@ from tk_spacy.biaffine_component import TkBiaffine, add_biaffine
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
+from tk_spacy.kbest_io import read_kbest
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import TrainOptions
 from tk_spacy.settings import Settings
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
 from tk_spacy.upstream.loading import proposing_parsers
 from tk_spacy.upstream.pipeline_sources import pipeline_sources
@@ -182,3 +183,23 @@ def test_train_command_refuses_what_has_no_effect(
     assert result.exit_code == 1
     assert message in " ".join(result.stderr.split())
     assert not (tmp_path / "m").exists()
+
+
+def test_cli_parse_with_a_biaffine_parser(tmp_path: Path) -> None:
+    pipeline().to_disk(tmp_path / "model")
+    write_conllu(tmp_path / "in.conllu", NEW)
+    for name, more in (("a", ()), ("b", ("--k", 3)), ("c", ("--jobs", 2))):
+        source = tmp_path / "in.conllu" if name != "c" else tmp_path / "in"
+        if name == "c":
+            source.mkdir()
+            for part in ("x", "y"):
+                write_conllu(source / f"{part}.conllu", NEW)
+        result = invoke("parse", tmp_path / "model", source, "-o", tmp_path / name, *more)
+        assert result.exit_code == 0, result.output
+    expected = [(heads.tolist(), list(deprels)) for heads, deprels in trained().parse(NEW)]
+    for path in ("a", "b", "c/x.conllu", "c/y.conllu"):
+        found = [(s.heads.tolist(), list(s.deprels)) for s in load_treebank(tmp_path / path)]
+        if path == "b":
+            pairs = read_kbest(tmp_path / path, inventory=LabelInventory())
+            found = [(t.heads[t.base].tolist(), list(t.deprels(t.base))) for _, t in pairs]
+        assert found == expected

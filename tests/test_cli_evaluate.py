@@ -9,6 +9,7 @@ from samples import NO_TREE, PLAIN
 from test_cli import invoke
 from trainings import list_files, lists_training, parser_training, treebank
 
+from tk_spacy.breakdown import GROUPINGS
 from tk_spacy.evaluation import evaluate, paired_bootstrap
 from tk_spacy.treebank import load_treebank
 
@@ -140,3 +141,33 @@ def test_cli_info_of_a_pipeline() -> None:
     result = invoke("info", path)
     assert "spaCy pipeline with reranker" in result.stdout
     assert "with right-to-left twin, 2 folds" in result.stdout
+
+
+def test_cli_evaluate_by_groupings(reranked: Path) -> None:
+    gold, first = treebank()["test"], list_files()["test"]
+    arguments = ["evaluate", gold, first, reranked, "--by", "deprel", "--by", "length"]
+    shown = invoke(*arguments)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.index("By deprel") < shown.stdout.index("By length")
+    document = json.loads(invoke(*arguments, "--json").stdout)
+    assert list(document["by"]) == ["deprel", "length"]
+    for number, system in enumerate(document["systems"]):
+        for rows in document["by"].values():
+            own = [row["systems"][number] for row in rows]
+            assert sum(row["words"] for row in rows) == system["words"]
+            assert 100 * sum(row["heads"] for row in own) / system["words"] == pytest.approx(
+                system["uas"]
+            )
+            assert own[0]["file"] == system["file"]
+    errors = [row["systems"][1]["errors"] for row in document["by"]["deprel"]]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_cli_evaluate_by_all_groupings_and_by_none(reranked: Path) -> None:
+    gold = treebank()["test"]
+    everything = json.loads(invoke("evaluate", gold, reranked, "--by", "all", "--json").stdout)
+    assert list(everything["by"]) == list(GROUPINGS)
+    assert json.loads(invoke("evaluate", gold, reranked, "--json").stdout)["by"] == {}
+    result = invoke("evaluate", gold, reranked, "--by", "colour")
+    assert result.exit_code == 2
+    assert "colour" in result.stderr

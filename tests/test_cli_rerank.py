@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import spacy
 from test_cli import invoke, run
+from tiny_upstream import own_trees
 from trainings import list_files, lists_training, parser_training, same_trees, stripped, treebank
 
 from tk_spacy.candidates import LabelInventory
@@ -181,3 +183,25 @@ def test_cli_rerank_with_any_number_of_threads_and_candidates(
         arguments = ["rerank", parser_training()[0], treebank()["dev"], "-o", out, *options]
         assert invoke(*arguments).exit_code == 0
     assert len(load_treebank(tmp_path / "b")) == 30
+
+
+@pytest.mark.slow
+def test_cli_parse_with_the_first_parser_of_a_model_without_sampling_parser(tmp_path: Path) -> None:
+    path = parser_training()[0]
+    nlp = spacy.load(path)
+    gold = load_treebank(treebank()["test"])
+    result = invoke("parse", path, treebank()["test"], "-o", tmp_path / "a.conllu", "--json")
+    assert result.exit_code == 0, result.output
+    parsed = load_treebank(tmp_path / "a.conllu")
+    own = [(s.heads.tolist(), list(s.deprels)) for s in parsed]
+    assert own == own_trees(nlp, gold)
+    las = json.loads(result.stdout)["total"]["scores"]["final"]["las"]
+    assert las == parser_training()[1].parts["test"].scores["base parser"].las
+    k = invoke("parse", path, treebank()["test"], "-o", tmp_path / "k.conllu", "--k", 6, "-q")
+    assert k.exit_code == 0, k.output
+    pairs = list(read_kbest(tmp_path / "k.conllu", inventory=LabelInventory()))
+    # The parser alone, without its right-to-left twin; its own tree is in its list.
+    assert {trees.sources for _, trees in pairs} == {("spacy",)}
+    assert max(len(trees) for _, trees in pairs) == 6
+    based = [(t.heads[t.base].tolist(), list(t.deprels(t.base))) for _, t in pairs]
+    assert based == own

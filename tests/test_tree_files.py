@@ -19,8 +19,10 @@ from trainings import (
     Recorder,
     folder,
     list_files,
+    lists_training,
     parser_options,
     same_trees,
+    sampling_training,
     stripped,
     treebank,
 )
@@ -352,6 +354,44 @@ def test_rerank_wants_the_trees_that_the_model_learnt_from(tmp_path: Path) -> No
     result = invoke("rerank", path, test, "-o", trees, "--view-file", f"single={trees}")
     assert "the output would replace these trees" in result.stderr
     assert Path(trees).read_bytes() == single()["test"].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("training", "names"), [(mixed_training, ("single",)), (files_training, ("lists", "single"))]
+)
+def test_kbest_takes_the_trees_that_the_model_learnt_from(
+    training: Any, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    path, test = training()[0], treebank()["test"]
+    files = {"single": single()["test"], "lists": list_files()["test"]}
+    given = [part for name in names for part in ("--view-file", f"{name}={files[name]}")]
+    lists = tmp_path / "lists.conllu"
+    refused = invoke("kbest", path, test, "-o", lists, *given[2:])
+    assert refused.exit_code == 1
+    assert f"was trained with trees of {names[0]}, so give it those" in refused.stderr
+    result = invoke("kbest", path, test, "-o", lists, *given, "--k", 6)
+    assert result.exit_code == 0, result.output
+    pairs = list(read_kbest(lists, inventory=LabelInventory()))
+    assert set(names) <= {name.split("+")[0] for name in pairs[0][1].sources}
+    for trees, own in zip(pairs, load_treebank(files["single"]), strict=True):
+        row = trees[1].bases["single"]
+        assert trees[1].heads[row].tolist() == own.heads.tolist()
+    # As good as what `rerank` makes itself.
+    for source, more, target in ((test, given, "a"), (lists, [], "b")):
+        done = invoke("rerank", path, source, "-o", tmp_path / target, *more, "--threads", 1)
+        assert done.exit_code == 0, done.output
+    assert same_trees(tmp_path / "a", tmp_path / "b")
+
+
+def test_kbest_refuses_trees_for_other_models(tmp_path: Path) -> None:
+    given = ("--view-file", f"single={single()['test']}")
+    test, out = treebank()["test"], tmp_path / "out.conllu"
+    result = invoke("kbest", sampling_training()[0], test, "-o", out, *given)
+    assert result.exit_code == 1
+    assert "was not trained with trees of single (of other parsers: none)" in result.stderr
+    result = invoke("kbest", lists_training()[0], test, "-o", out)
+    assert "the model has no parser of its own" in result.stderr
+    assert not out.exists()
 
 
 def test_rerank_a_directory_with_a_directory_of_trees(tmp_path: Path) -> None:

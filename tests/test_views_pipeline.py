@@ -14,6 +14,7 @@ from trainings import (
     Recorder,
     folder,
     list_files,
+    lists_training,
     same_trees,
     sampling_options,
     sampling_training,
@@ -372,7 +373,8 @@ def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:
     for model, source, message in (
         (parser, tmp_path / "empty.conllu", "the file holds no sentence"),
         (tmp_path / "missing", treebank()["dev"], "no such model directory"),
-        (tmp_path / "blank", treebank()["dev"], "a spaCy pipeline without a trained tk_parser"),
+        (tmp_path / "blank", treebank()["dev"], "the pipeline has no dependency parser"),
+        (lists_training()[0], treebank()["dev"], "a reranker without a parser of its own; use"),
         (tmp_path, treebank()["dev"], "no tk-spacy sampling parser here"),
     ):
         result = invoke("parse", model, source, "-o", tmp_path / "out.conllu")

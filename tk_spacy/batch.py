@@ -11,17 +11,21 @@ from pathlib import Path
 
 import numpy as np
 
+from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.file_reranking import FileReranker
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report
-from tk_spacy.models import open_model, read_parser
+from tk_spacy.models import has_parser, is_pipeline, is_reranker, open_model, read_parser
 from tk_spacy.places import check_regular
 from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
+from tk_spacy.treebank import STDOUT
 from tk_spacy.view_files import ViewFiles
 
 SUFFIX = ".conllu"
+FILE_SUFFIXES = (SUFFIX, ".conll", ".txt")
+"""Names with these are files' names: no new directory gets one."""
 
 Opener = Callable[[int | None], FileWorker]
 """Makes a worker that uses so many threads; is sent to processes."""
@@ -68,8 +72,9 @@ def parse_files(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[FileResult]:
-    """Parse files with the sampling parser of a model; all else as in `rerank_files`.
+    """Parse files with the sampling parser of a model, or else with the first parser that it has.
 
+    All else is as in `rerank_files`.
     k: None for the best trees, else the length of k-best lists.
     """
     return _work_on_files(
@@ -88,9 +93,22 @@ def _open_reranker(
 
 
 def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
-    from tk_spacy.file_parsing import FileParser  # noqa: PLC0415  (heavy)
+    from tk_spacy.file_parsing import FileParser, SourceParser  # noqa: PLC0415  (heavy)
 
-    return FileParser(read_parser(model), k=k, n_threads=n_threads)
+    if is_reranker(model):
+        raise UserError(
+            f"{model}: a reranker without a parser of its own; use `tk-spacy rerank` with the "
+            "trees of the parsers that it was trained with"
+        )
+    if has_parser(model) or not is_pipeline(model):
+        parser = read_parser(model)
+        single_root = parser.settings.single_root
+        return FileParser(parser, k=k, n_threads=n_threads, single_root=single_root)
+    from tk_spacy.upstream.pipeline_sources import first_source  # noqa: PLC0415  (imports spaCy)
+
+    inventory = LabelInventory()
+    source = first_source(model, inventory=inventory, n_threads=n_threads)
+    return FileParser(SourceParser(source), k=k, inventory=inventory)
 
 
 def _work_on_files(
@@ -216,9 +234,10 @@ def total(results: Sequence[FileResult]) -> FileResult:
 def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
     """Which file goes where.
 
-    One file goes to the file `output`, or into it where it is a directory; directories, or several
-    inputs, go into the directory `output`, which mirrors their structure.  Raises UserError where
-    an input is missing or holds nothing to do, or where an output would replace an input.
+    One file goes to the file `output` (STDOUT for standard output), or into it where it is a
+    directory; directories, or several inputs, go into the directory `output`, which mirrors their
+    structure.  Raises UserError where an input is missing or holds nothing to do, where an output
+    would replace an input, or where several files would go into one.
     """
     for path in inputs:
         if not path.exists():
@@ -226,11 +245,12 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
         if not path.is_dir():
             check_regular(path)
     if len(inputs) == 1 and not inputs[0].is_dir():
+        if output == Path(STDOUT):
+            return [Job(inputs[0], output)]
         target = output / inputs[0].name if output.is_dir() else output
         jobs = [Job(inputs[0], target)]
     else:
-        if output.exists() and not output.is_dir():
-            raise UserError(f"{output}: a file stands where the output directory is to be")
+        _check_directory(inputs, output)
         jobs = [job for path in inputs for job in _jobs_of(path, output)]
     taken: dict[Path, Path] = {}
     sources = {job.source.resolve() for job in jobs}
@@ -244,10 +264,27 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
     return jobs
 
 
+def _check_directory(inputs: Sequence[Path], output: Path) -> None:
+    """Raises UserError unless the outputs of several files can go into `output`."""
+    if output.is_dir():
+        return
+    what = "several inputs" if len(inputs) > 1 else f"{inputs[0]} is a directory, whose files"
+    if output == Path(STDOUT):
+        raise UserError(
+            f"{output}: {what} cannot go to standard output; give a directory to write them into"
+        )
+    if output.exists():
+        raise UserError(f"{output}: a file stands where the output directory is to be")
+    if output.suffix.lower() in FILE_SUFFIXES:
+        raise UserError(
+            f"{output}: the name of a file, but {what} go into a directory; give the name of one"
+        )
+
+
 def check_not_in_model(jobs: Iterable[Job], model: Path) -> None:
     """Raises UserError for an output in the directory of a model, which it might damage."""
     for job in jobs:
-        if job.target.resolve().is_relative_to(model.resolve()):
+        if job.target != Path(STDOUT) and job.target.resolve().is_relative_to(model.resolve()):
             raise UserError(f"{job.target}: the output lies in the model {model}; choose another")
 
 

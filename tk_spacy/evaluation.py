@@ -110,8 +110,13 @@ def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> Scores:
 
 def count_sentences(gold: Iterable[Sentence], system: Iterable[Sentence]) -> NDArray[np.int64]:
     """int64[sentences, len(SentenceCounts._fields)]: counts of each sentence; see ``evaluate``."""
+    return count_pairs(aligned(gold, system))
+
+
+def count_pairs(pairs: Iterable[tuple[Sentence, Sentence]]) -> NDArray[np.int64]:
+    """``count_sentences`` of pairs that ``aligned`` gave."""
     known: dict[str, tuple[str, bool]] = {}
-    rows = [_count(g, s, known) for g, s in _aligned(gold, system)]
+    rows = [_count(g, s, known) for g, s in pairs]
     if not rows:
         raise UserError("there is no sentence to score; give files with at least one")
     return np.array(rows, np.int64)
@@ -282,10 +287,10 @@ def _both(left: Sequence[bool], right: Sequence[bool]) -> int:
     return sum(a and b for a, b in zip(left, right, strict=True))
 
 
-def _aligned(
+def aligned(
     gold: Iterable[Sentence], system: Iterable[Sentence]
 ) -> Iterator[tuple[Sentence, Sentence]]:
-    """Pairs of sentences that have the same words; UserError where they do not."""
+    """Pairs of sentences that have the same words, as a stream; see ``evaluate`` for errors."""
     for number, (g, s) in enumerate(zip_longest(gold, system), 1):
         if g is None or s is None:
             longer, short = ("system", "gold") if g is None else ("gold", "system")

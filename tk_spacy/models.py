@@ -39,16 +39,8 @@ class Model:
 
     @property
     def file_views(self) -> dict[str, bool]:
-        """The parsers whose trees it needs in files: by the names of their scores, whether k-best.
-
-        None where its own parsers are all that it learnt from.
-        """
-        views = dict(self.reranker.about.get("views") or {})
-        return {
-            name.removeprefix(FILE_PREFIX): bool(about.get("scored"))
-            for name, about in views.items()
-            if name.startswith(FILE_PREFIX)
-        }
+        """See `file_views`."""
+        return file_views(self.reranker)
 
     def candidate_source(
         self, inventory: LabelInventory, *, n_threads: int | None = None
@@ -78,11 +70,31 @@ class Model:
     def in_order(
         self, sources: Sequence[ViewSource], *, n_threads: int | None = None
     ) -> MergedSource:
-        """Sources in the order in which the model learnt from them, the main one first."""
-        order = list(self.reranker.about.get("sources") or [])
-        place = {name: i for i, name in enumerate(order)}
-        ordered = sorted(sources, key=lambda s: place.get(s.names[0], len(order)))
-        return MergedSource(ordered, n_threads=n_threads)
+        """See `merged_in_order`."""
+        return merged_in_order(self.reranker, sources, n_threads=n_threads)
+
+
+def file_views(reranker: Reranker) -> dict[str, bool]:
+    """The parsers whose trees a model needs in files: by the names of their scores, whether k-best.
+
+    None where its own parsers are all that it learnt from.
+    """
+    views = dict(reranker.about.get("views") or {})
+    return {
+        name.removeprefix(FILE_PREFIX): bool(about.get("scored"))
+        for name, about in views.items()
+        if name.startswith(FILE_PREFIX)
+    }
+
+
+def merged_in_order(
+    reranker: Reranker, sources: Sequence[ViewSource], *, n_threads: int | None = None
+) -> MergedSource:
+    """Sources in the order in which a model learnt from them, the main one first."""
+    order = list(reranker.about.get("sources") or [])
+    place = {name: i for i, name in enumerate(order)}
+    ordered = sorted(sources, key=lambda s: place.get(s.names[0], len(order)))
+    return MergedSource(ordered, n_threads=n_threads)
 
 
 def open_model(path: Path) -> Model:
@@ -118,6 +130,23 @@ def is_parser(path: Path) -> bool:
     return _kind_of(path) == PARSER_FORMAT
 
 
+def is_pipeline(path: Path) -> bool:
+    """Whether a directory is a spaCy pipeline."""
+    return (path / PIPELINE_CONFIG).is_file()
+
+
+def has_parser(path: Path) -> bool:
+    """Whether a directory holds a sampling parser, alone or in a pipeline."""
+    if is_pipeline(path):
+        return any(_kind_of(child) == PARSER_FORMAT for child in path.iterdir())
+    return is_parser(path)
+
+
+def is_reranker(path: Path) -> bool:
+    """Whether a directory holds a reranker alone, perhaps a damaged one."""
+    return not is_pipeline(path) and _kind_of(path) == RERANKER_FORMAT
+
+
 def _kind_of(path: Path) -> str | None:
     """The format of a model, by its other files where meta.json is damaged or missing."""
     found = _format_of(path)
@@ -135,7 +164,7 @@ def _places(path: Path, kind: str, *, maker: str, factory: str) -> list[Path]:
     if not path.is_dir():
         what = "a file, not a model directory" if path.exists() else "no such model directory"
         raise UserError(f"{path}: {what}; `tk-spacy {maker}` makes one")
-    if not (path / PIPELINE_CONFIG).is_file():
+    if not is_pipeline(path):
         return [path]
     inside = [child for child in sorted(path.iterdir()) if _kind_of(child) == kind]
     if not inside:

@@ -14,6 +14,7 @@ Reading is in ``conllu_reader``, sentences are in ``sentence``; this module is t
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,6 +35,9 @@ __all__ = [
 ]
 
 Trees = Literal["required", "optional", "any"]
+
+STDOUT = "-"
+"""A path to write to that stands for standard output."""
 
 
 def read_conllu(
@@ -67,9 +71,9 @@ def load_treebank(
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
     """Write sentences as they come, atomically; returns how many were written.
 
-    The file appears under its name only when complete.  A blank line that a sentence lacks (it was
-    the last of its file) is added where another sentence follows.  TreebankError if the place
-    cannot be written.
+    path: a file, which appears under its name only when complete, or STDOUT.  A blank line that a
+    sentence lacks (it was the last of its file) is added where another sentence follows.
+    TreebankError if the place cannot be written.
     """
     count = 0
     end, eol = "", "\n"
@@ -87,7 +91,21 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
 
 @contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file that takes its name when closed without error; else nothing is left."""
+    """A binary file that takes its name when closed without error; else nothing is left.
+
+    STDOUT is written to as the content comes.
+    """
+    if os.fspath(path) == STDOUT:
+        try:
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+            # Not later, when the interpreter ends and nobody can tell the user of a full disk.
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise  # whoever reads it has enough
+        except OSError as error:
+            raise TreebankError("standard output", 0, f"{error.strerror or error}") from error
+        return
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file() and not target.is_dir():

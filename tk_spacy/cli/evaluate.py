@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tk_spacy.breakdown import GROUPINGS, Breakdown, breakdown_records, breakdown_table
 from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import (
     METRICS,
     Bootstrap,
     Scores,
+    aligned,
     bootstrap_counts,
-    count_sentences,
+    count_pairs,
     scores_from_counts,
 )
 from tk_spacy.report import MORE_SCORE_COLUMNS, Table, bootstrap_note, scores_table
 from tk_spacy.treebank import read_conllu
 
+ALL = "all"
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of each system, and of each but the first a paired bootstrap against the first."""
+    """Scores of each system, and of each but the first a paired bootstrap against the first.
+
+    groupings: by which the words are divided; breakdowns: those of each system.
+    """
 
     gold: str
     systems: tuple[tuple[str, Scores], ...]
     comparisons: tuple[Bootstrap, ...]
+    groupings: tuple[str, ...] = ()
+    breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The systems' names, each once."""
+        return _unique([name for name, _ in self.systems])
 
     def table(self) -> Table:
         """One row a system."""
-        names = _unique([name for name, _ in self.systems])
+        names = self.names
         scores = {name: row for name, (_, row) in zip(names, self.systems, strict=True)}
         first = self.systems[0][1]
         notes = [
@@ -48,8 +63,14 @@ class Evaluation:
             f"Scores against {self.gold}", scores, columns=MORE_SCORE_COLUMNS, notes=notes
         )
 
+    def tables(self) -> list[Table]:
+        """That of the systems, and one for each grouping."""
+        found = dict(zip(self.names, self.breakdowns, strict=True))
+        return [self.table(), *(breakdown_table(name, found) for name in self.groupings)]
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
+        found = dict(zip(self.names, self.breakdowns, strict=True))
         return {
             "gold": self.gold,
             "systems": [{"file": name, **asdict(scores)} for name, scores in self.systems],
@@ -57,6 +78,7 @@ class Evaluation:
                 {"file": name, "against": self.systems[0][0], **asdict(result)}
                 for (name, _), result in zip(self.systems[1:], self.comparisons, strict=True)
             ],
+            "by": {name: breakdown_records(name, found) for name in self.groupings},
         }
 
 
@@ -67,16 +89,20 @@ def evaluate(
     metric: str = "uas",
     samples: int = 10_000,
     seed: int = 0,
+    by: Sequence[str] = (),
 ) -> Evaluation:
     """Score system files against the gold file; all are read as streams.
 
+    by: keys of `breakdown.GROUPINGS`.
     Raises UserError where a file is broken or holds other sentences than the gold file.
     """
     tables = []
-    for path in systems:
+    breakdowns = tuple(Breakdown(by) for _ in systems)
+    for path, breakdown in zip(systems, breakdowns, strict=True):
         system = read_conllu(path, trees="optional", single_root=False)
         try:
-            tables.append(count_sentences(read_conllu(gold, single_root=False), system))
+            pairs = aligned(read_conllu(gold, single_root=False), system)
+            tables.append(count_pairs(breakdown.watch(pairs)))
         except UserError as error:
             if str(error).startswith((str(gold), str(path))):
                 raise
@@ -91,6 +117,8 @@ def evaluate(
             bootstrap_counts([(tables[0], table)], metric=metric, samples=samples, seed=seed)
             for table in tables[1:]
         ),
+        groupings=tuple(dict.fromkeys(by)),
+        breakdowns=breakdowns,
     )
 
 
@@ -99,7 +127,8 @@ def evaluate_cli(
     systems: Annotated[
         list[Path],
         typer.Argument(
-            help="CoNLL-U files with the trees of one or more systems.", metavar="SYSTEM"
+            help="CoNLL-U files with the trees of one or more systems; - for standard input.",
+            metavar="SYSTEM",
         ),
     ],
     metric: Annotated[
@@ -107,6 +136,14 @@ def evaluate_cli(
     ] = "uas",
     samples: Annotated[int, typer.Option(min=1, help="Resamplings of the bootstrap.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GROUPING",
+            help="Show also where the errors are, in a table of scores by groups of words: "
+            f"{', '.join(GROUPINGS)}, or all of these. Can be given several times.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -119,15 +156,30 @@ def evaluate_cli(
         tk-spacy evaluate gold.conllu parsed.conllu
 
         tk-spacy evaluate gold.conllu before.conllu after.conllu --metric las
+
+    With --by, the words are also divided by their gold relation, by the distance of their gold
+    head, by whether its arc crosses another one, and so on, to see where systems err and differ:
+
+        tk-spacy evaluate gold.conllu before.conllu after.conllu --by deprel --by length
     """
     if metric not in METRICS:
         raise typer.BadParameter(
             f"{metric!r} is none of {', '.join(METRICS)}", param_hint="'--metric'"
         )
+    for name in by or ():
+        if name not in {*GROUPINGS, ALL}:
+            raise typer.BadParameter(
+                f"{name!r} is none of {', '.join(GROUPINGS)}, {ALL}", param_hint="'--by'"
+            )
+    groupings = list(GROUPINGS) if ALL in (by or ()) else by or []
     shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard():
-        result = evaluate(gold, systems, metric=metric, samples=samples, seed=seed)
-        shell.result([result.table()], result.to_dict())
+    with shell.guard(), standard_input(systems) as given:
+        result = evaluate(
+            gold, given.paths, metric=metric, samples=samples, seed=seed, by=groupings
+        )
+        named = tuple((given.named(name), scores) for name, scores in result.systems)
+        result = replace(result, systems=named)
+        shell.result(result.tables(), result.to_dict())
 
 
 def _unique(names: Sequence[str]) -> list[str]:

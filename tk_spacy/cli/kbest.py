@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import tee
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +12,28 @@ import typer
 from tk_spacy.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.file_commands import ViewFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.errors import UserError
+from tk_spacy.file_work import Job
 from tk_spacy.kbest_io import Form, write_kbest
-from tk_spacy.models import is_parser, read_parser
+from tk_spacy.models import (
+    file_views,
+    is_parser,
+    is_reranker,
+    merged_in_order,
+    open_model,
+    read_parser,
+)
 from tk_spacy.plan import SEARCHES, Search
 from tk_spacy.progress import Progress
 from tk_spacy.report import Column, Table
+from tk_spacy.reranker import Reranker
 from tk_spacy.treebank import Sentence, read_conllu
+from tk_spacy.view_files import ViewFiles
 from tk_spacy.views.merging import MergedSource
+from tk_spacy.views.protocol import ViewSource
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
@@ -34,22 +47,25 @@ def kbest(
     k: int = 25,
     search: Search = "discrepancy",
     form: Form = "compact",
+    view_files: Mapping[str, Path] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, float]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
     pipeline: see `kbest_source`.
+    view_files: other parsers' trees of the sentences, where the model was trained with such.
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
         raise UserError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
     if form not in FORMS:
         raise UserError(f"form is {form!r}; choose from {', '.join(FORMS)}")
-    (job,) = find_jobs([source], target)
     if source.is_dir():
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
+    (job,) = find_jobs([source], target)
     (size,) = estimate_sentences([source])
-    parser = kbest_source(pipeline, search=search)
+    files = ViewFiles(dict(view_files or {}), (source,))
+    parser = kbest_source(pipeline, job, files, search=search)
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
@@ -73,30 +89,54 @@ def kbest(
 
 
 def kbest_source(
-    pipeline: str, *, search: Search = "discrepancy", n_threads: int | None = None
+    pipeline: str,
+    job: Job,
+    view_files: ViewFiles,
+    *,
+    search: Search = "discrepancy",
+    n_threads: int | None = None,
 ) -> MergedSource:
     """The parsers of a model: those of its reranker, else its spaCy parser, else its tk_parser.
 
-    pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser.
+    pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser, or of a
+        reranker that was trained with trees in files alone.
+    view_files: the trees that the model needs in files, of the job's sentences.
+    Raises UserError where there are none, or where those in files are not what the model needs.
     """
     inventory = LabelInventory()
-    if is_parser(Path(pipeline)):
+    path = Path(pipeline)
+    own, reranker = _own_sources(pipeline, inventory, search=search, n_threads=n_threads)
+    known = {} if reranker is None else file_views(reranker)
+    view_files.check(known, model=path)
+    if reranker is None:
+        return MergedSource(own, n_threads=n_threads)
+    own += view_files.sources(known, job, inventory, model=path)
+    return merged_in_order(reranker, own, n_threads=n_threads)
+
+
+def _own_sources(
+    pipeline: str, inventory: LabelInventory, *, search: Search, n_threads: int | None
+) -> tuple[list[ViewSource], Reranker | None]:
+    """The parsers that lie in a model, and the reranker that they are for, if any."""
+    path = Path(pipeline)
+    if is_parser(path):
         from tk_spacy.sampling.source import SamplingSource  # noqa: PLC0415
 
-        parser = read_parser(Path(pipeline))
-        return MergedSource([SamplingSource(parser, inventory=inventory, n_threads=n_threads)])
+        source = SamplingSource(read_parser(path), inventory=inventory, n_threads=n_threads)
+        return [source], None
+    if is_reranker(path):
+        model = open_model(path)
+        return model.candidate_source(inventory, n_threads=n_threads)[0], model.reranker
     from tk_spacy.upstream.loading import load_pipeline, proposing_parsers  # noqa: PLC0415 (spaCy)
     from tk_spacy.upstream.pipeline_sources import pipeline_sources  # noqa: PLC0415
 
     nlp = load_pipeline(pipeline)
     components, reranker = proposing_parsers(nlp, where=pipeline)
-    return MergedSource(
-        pipeline_sources(
-            nlp, components, reranker=reranker, search=search, inventory=inventory,
-            n_threads=n_threads,
-        ),
+    sources = pipeline_sources(
+        nlp, components, reranker=reranker, search=search, inventory=inventory,
         n_threads=n_threads,
     )  # fmt: skip
+    return sources, reranker
 
 
 def kbest_cli(
@@ -106,9 +146,17 @@ def kbest_cli(
             metavar="MODEL", help="Model of `tk-spacy train`, or any spaCy pipeline with a parser."
         ),
     ],
-    source: Annotated[Path, typer.Argument(metavar="IN.conllu", help="CoNLL-U file.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN.conllu", help="CoNLL-U file; - for standard input.")
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT.conllu", help="k-best file to write.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT.conllu",
+            help="k-best file to write; - for standard output.",
+        ),
     ],
     k: Annotated[int, typer.Option("--k", min=1, max=MAX_K, help="Trees a sentence.")] = 25,
     search: Annotated[
@@ -121,6 +169,7 @@ def kbest_cli(
             "tree, with '# rank' and '# score'."
         ),
     ] = "compact",
+    view_file: ViewFile = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -134,20 +183,21 @@ def kbest_cli(
 
         tk-spacy kbest fr_core_news_sm in.conllu -o in.kbest.conllu --form expanded
     """
-    shell = Shell(quiet=quiet, as_json=as_json)
+    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
     with shell.guard():
-        with progress_of(shell) as progress:
+        with standard_input([source]) as given, progress_of(shell) as progress:
             counted = kbest(
                 pipeline,
-                source,
+                given.paths[0],
                 output,
                 k=k,
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
+                view_files=named_files(view_file),
                 progress=progress,
             )
         table = Table(
-            title=f"Candidates of {source}",
+            title=f"Candidates of {given.named(str(given.paths[0]))}",
             columns=(
                 Column("sentences", "sentences"),
                 Column("words", "words"),

@@ -1,4 +1,4 @@
-"""`tk-spacy parse`: the sampling parser of a model, without a reranker."""
+"""`tk-spacy parse`: one parser of a model, without a reranker."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from tk_spacy.cli.shell import Json, Quiet, Threads
 def parse_cli(
     model: Annotated[
         Path,
-        typer.Argument(help="Directory that `tk-spacy train-parser` or `tk-spacy train` made."),
+        typer.Argument(
+            help="Directory that `tk-spacy train-parser` or `tk-spacy train` made, or any spaCy "
+            "pipeline with a parser."
+        ),
     ],
     inputs: Annotated[
         list[Path],
         typer.Argument(
             metavar="IN",
             help="CoNLL-U files (their trees, if any, are only compared with), or directories with "
-            "such files.",
+            "such files; - for standard input.",
         ),
     ],
     output: Output,
@@ -44,7 +47,7 @@ def parse_cli(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Parse CoNLL-U files with a sampling parser.
+    """Parse CoNLL-U files with a sampling parser, or with a model's first parser if it has none.
 
     Words, tags, features and lemmas are taken from the input as they are; HEAD and DEPREL are
     written anew and all else is kept byte by byte. Files are streamed, so they may be larger than
@@ -61,11 +64,9 @@ def parse_cli(
     work = partial(
         parse_files,
         model,
-        inputs,
-        output,
         k=k,
         overwrite=overwrite,
         processes=jobs,
         n_threads=threads,
     )
-    run_on_files(work, reranked=False, quiet=quiet, as_json=as_json)
+    run_on_files(work, inputs, output, reranked=False, quiet=quiet, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +10,8 @@ import typer
 
 from tk_spacy.batch import rerank_files
 from tk_spacy.candidates import MAX_K
-from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, run_on_files
+from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, ViewFile, named_files, run_on_files
 from tk_spacy.cli.shell import Json, Quiet, Threads
-from tk_spacy.errors import UserError
 from tk_spacy.file_work import FileResult
 
 
@@ -22,7 +22,7 @@ def rerank_cli(
         typer.Argument(
             metavar="IN",
             help="CoNLL-U files (their trees, if any, are not used), k-best files, or directories "
-            "with such files.",
+            "with such files; - for standard input.",
         ),
     ],
     output: Output,
@@ -32,15 +32,7 @@ def rerank_cli(
             "--k", min=1, max=MAX_K, help="Candidates a sentence.", show_default="the model's"
         ),
     ] = None,
-    view_file: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="Another parser's trees of the input, where the model was trained with such a "
-            "view (file:NAME): CoNLL-U or a k-best file; for several inputs a directory with files "
-            "of their names.",
-        ),
-    ] = None,
+    view_file: ViewFile = None,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -56,29 +48,25 @@ def rerank_cli(
 
         tk-spacy rerank model in.conllu -o out.conllu
 
+        tagger < text | tk-spacy rerank model - -o - --quiet | head
+
     A directory is searched for .conllu files and mirrored. Finished files are skipped, so a stopped
     run goes on where it was; a broken file is named at the end and does not stop the others:
 
         tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
     """
 
-    def work(**more: Any) -> list[FileResult]:
-        files = {}
-        for value in view_file or ():
-            name, _, path = value.partition("=")
-            if not name or not path or name in files:
-                raise UserError(f"--view-file {value}: write NAME=FILE, once for each name")
-            files[name] = Path(path)
+    def work(paths: Sequence[Path], target: Path, **more: Any) -> list[FileResult]:
         return rerank_files(
             model,
-            inputs,
-            output,
+            paths,
+            target,
             k=k,
-            view_files=files,
+            view_files=named_files(view_file),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,
             **more,
         )
 
-    run_on_files(work, reranked=True, quiet=quiet, as_json=as_json)
+    run_on_files(work, inputs, output, reranked=True, quiet=quiet, as_json=as_json)

@@ -1,7 +1,7 @@
 """What all commands share: where output goes, how errors end a command, common options.
 
-Results go to stdout, everything else to stderr.  With --json stdout holds exactly one JSON
-document, {"error": TEXT} where the command failed.
+Results go to stdout, everything else to stderr; results too where stdout is a command's output
+file.  With --json stdout holds exactly one JSON document, {"error": TEXT} where the command failed.
 """
 
 from __future__ import annotations
@@ -42,17 +42,25 @@ EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 class Shell:
-    """Output of one command in the mode that the user chose."""
+    """Output of one command in the mode that the user chose.
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+    stdout_taken: whether the command writes a file to stdout.
+    """
+
+    def __init__(
+        self, *, quiet: bool = False, as_json: bool = False, stdout_taken: bool = False
+    ) -> None:
         self.quiet, self.as_json = quiet, as_json
+        self._stdout_taken = stdout_taken
         for stream in (sys.stdout, sys.stderr):
             # A file's name need not be text, nor every text fit the terminal: escaped, not fatal.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         # Made here, not at import: stdout and stderr may be replaced in between.
-        self.out = Console(width=_width(sys.stdout))
         self.err = Console(stderr=True)
+        self.out = Console(width=_width(sys.stdout))
+        if stdout_taken:
+            self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet)
 
     def result(self, tables: Iterable[Table], document: Mapping[str, Any]) -> None:
         """Show a result: the tables, or the document with --json."""
@@ -90,6 +98,11 @@ class Shell:
         on_interrupt: what to tell in the latter case, e.g. how to resume.
         """
         try:
+            if self._stdout_taken and self.as_json:
+                raise OptionError(
+                    "--json prints to standard output, where -o - writes the trees; give the trees "
+                    "a file, or leave --json out"
+                )
             with _stoppable():
                 yield
         except UserError as error:

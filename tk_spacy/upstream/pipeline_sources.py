@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -35,9 +36,11 @@ def pipeline_sources(
     search: str = "discrepancy",
     inventory: LabelInventory,
     n_threads: int | None = None,
+    twins: bool = True,
 ) -> list[ViewSource]:
     """A source for each of some parsers of a pipeline, the main one first.
 
+    twins: whether spaCy's parsers work with their right-to-left twins, where they have some.
     reranker: whose candidates they are to make: as it learnt them, with or without spaCy's twin.
     user: who wants them, for error messages.  search: of spaCy's parsers.
     Raises UserError where a component is no parser, or not trained.
@@ -71,7 +74,9 @@ def pipeline_sources(
                 raise UserError(untrained(name, "parser"))
             sources.append(BiaffineSource(component.parser, inventory=inventory, **known))
         else:
-            backward = None if reranker is None else reranker.about.get("backward")
+            backward = False if not twins else None
+            if reranker is not None:
+                backward = reranker.about.get("backward")
             source = SpacySource(
                 nlp,
                 component=name,
@@ -83,6 +88,23 @@ def pipeline_sources(
                 source.names = _known_names(source.names, reranker)
             sources.append(source)
     return sources
+
+
+def first_source(
+    path: Path, *, inventory: LabelInventory, n_threads: int | None = None
+) -> ViewSource:
+    """The main parser of a pipeline's directory, alone: without the others, or spaCy's twin.
+
+    Raises UserError where it has none.
+    """
+    from tk_spacy.upstream.loading import load_pipeline, proposing_parsers  # noqa: PLC0415
+
+    nlp = load_pipeline(path)
+    names, _ = proposing_parsers(nlp, where=str(path))
+    (source,) = pipeline_sources(
+        nlp, names[:1], inventory=inventory, n_threads=n_threads, twins=False
+    )
+    return source
 
 
 def _known_names(names: tuple[str, ...], reranker: Reranker) -> tuple[str, ...]:
