@@ -134,8 +134,6 @@ def test_both_views_in_one_model(tmp_path: Path) -> None:
     # The sampling parser is the one that it is without a view beside it.
     alone = sampling_training()[0]
     assert read_parser(path).to_bytes() == read_parser(alone).to_bytes()
-    both, one = (r.parts["test"].scores["base parser"] for r in (report, sampling_training()[1]))
-    assert both == one
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def views_training() -> tuple[Path, TrainReport]:
     path = folder() / "views-model"
     config = tiny_config(folder() / "tiny.cfg")
     views = {"views": ("sampling", "spacy"), "config": config, "backward": False, "max_steps": 15}
-    return path, train_pipeline(sampling_options(path, **views, k=12))
+    return path, train_pipeline(sampling_options(path, **views))
 
 
 def sampling_options(output: Path, **changes: Any) -> TrainOptions:

@@ -110,7 +110,7 @@ def _candidates(
     """Trees over words from all sources with the scores of all, as `MergedSource` makes them."""
     if not sentences:
         return []
-    wants_own = sources[0].wants_own(k)
+    wants_own = sources[0].wants_own
     proposed = [
         [
             _with_own_tree(sentence, found, source, inventory, is_base=not number)

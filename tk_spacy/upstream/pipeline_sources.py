@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.biaffine_component import TkBiaffine
-from tk_spacy.candidates import SHORT_LIST, CandidateList, LabelInventory
+from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.parser_component import TkParser
 from tk_spacy.reranker import Reranker
@@ -128,8 +128,9 @@ class DocSource(Protocol):
         """Of its scores."""
         ...
 
-    def wants_own(self, k: int) -> bool:
-        """Whether the Doc's tree, which it made, is to be in its lists of k in any case."""
+    @property
+    def wants_own(self) -> bool:
+        """Whether the Doc's tree, which it made, is to be in its lists in any case."""
         ...
 
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
@@ -154,7 +155,8 @@ class _OfTokens:
         self._source = source
         self._docs: dict[int, tuple[DocSentence, Doc]] = {}
 
-    def wants_own(self, k: int) -> bool:
+    @property
+    def wants_own(self) -> bool:
         return True
 
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
@@ -184,10 +186,11 @@ class _OfWords:
         self.names = source.names
         self._source = source
 
-    def wants_own(self, k: int) -> bool:
-        # In company a short list is searched for a shorter time than the tree of the Doc was: the
-        # model learnt from what that finds, and chooses from it wherever it is asked.
-        return not self._source.in_company or k > SHORT_LIST
+    @property
+    def wants_own(self) -> bool:
+        # In company lists are searched for another time than the tree of the Doc was: the model
+        # learnt from what that finds, and chooses from it wherever it is asked.
+        return not self._source.in_company
 
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
         return list(self._source.candidates([s.as_sentence() for s in sentences], k=k))
