@@ -28,7 +28,7 @@ from tk_spacy.places import (
     check_work_directory,
     fingerprint,
 )
-from tk_spacy.properties import morph_note
+from tk_spacy.properties import distrusts_xpos, morph_note
 from tk_spacy.settings import Settings
 from tk_spacy.treebank import Sentence, load_treebank
 from tk_spacy.views.file_view import FileView, check_files
@@ -40,6 +40,10 @@ Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
 DEFAULT_FOLDS = 5
 OVERLAP_WORTH_A_WARNING = 0.5
+XPOS_NOTE = (
+    "XPOS is not read, only UPOS: it is missing on more than 1% of the words of train or dev, or "
+    "has over 1,000 values, as where whole analyses stand in it"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +330,8 @@ def make_plan(options: TrainOptions) -> Plan:
     notes: list[str] = []
     sentences = {name: load_treebank(path) for name, path in paths.items()}
     notes += overlap_notes(sentences)
+    if distrusts_xpos(sentences["train"], sentences["dev"]):
+        notes.append(XPOS_NOTE)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
     for names in (options.settings.properties, options.sampling.get("extra", ())):
@@ -384,6 +390,7 @@ def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]
         max_steps=options.max_steps,
         backward=options.backward,
         search=options.search,
+        xpos=not distrusts_xpos(parts["train"].sentences, parts["dev"].sentences),
     )
     for view in views:
         for part in (parts["train"], *missing):

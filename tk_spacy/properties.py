@@ -336,6 +336,12 @@ def choose_pos_column(train: Sequence[Sentence], dev: Sequence[Sentence] = ()) -
     return "XPOS" if 0 < len(tags) <= MAX_XPOS else "UPOS"
 
 
+def distrusts_xpos(train: Sequence[Sentence], dev: Sequence[Sentence] = ()) -> bool:
+    """Whether train has XPOS values that no parser should learn from (see `choose_pos_column`)."""
+    has_some = any(tag != "_" for sentence in train for tag in sentence.xpos)
+    return has_some and choose_pos_column(train, dev) == "UPOS"
+
+
 def by_frequency(train: Iterable[Sentence]) -> list[str]:
     """The FEATS attributes of a treebank, those on the most words first, equal ones by name."""
     words: Counter[str] = Counter()

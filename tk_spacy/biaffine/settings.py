@@ -22,6 +22,8 @@ class BiaffineSettings:
     dropout: share of the activations that are left out in training, at every layer.
     column_dropout: share of the single embeddings (a form, a suffix, a FEATS attribute) that are.
     label_share: share of a k-best list that may differ from better trees in labels alone.
+    xpos: whether the XPOS column is read, where train fills it with tags (see
+        `properties.choose_pos_column`).
     seed: of the weights, the shuffling and the dropout.
     """
 
@@ -38,9 +40,14 @@ class BiaffineSettings:
     column_dropout: float = 0.15
     label_share: float = 0.1
     seed: int = 0
+    xpos: bool = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.xpos, bool):
+            raise UserError(f"xpos is {self.xpos!r}; it must be true or false")
         for field in fields(self):
+            if field.name not in LIMITS:
+                continue
             value = getattr(self, field.name)
             whole = field.type == "int"
             name = field.name.replace("_", " ")
@@ -52,8 +59,11 @@ class BiaffineSettings:
                 raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return asdict(self)
+        """JSON values; as before there was a choice where XPOS is read."""
+        data = asdict(self)
+        if self.xpos:
+            del data["xpos"]
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BiaffineSettings:
@@ -84,4 +94,4 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "label_share": (0.0, 1.0),
     "seed": (0, 2**32 - 1),
 }
-"""Lowest and highest value of each setting."""
+"""Lowest and highest value of each setting that is a number."""

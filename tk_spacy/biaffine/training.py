@@ -15,6 +15,7 @@ from tk_spacy.biaffine.recurrent import Arrays
 from tk_spacy.biaffine.settings import BiaffineSettings
 from tk_spacy.biaffine.vocabulary import Vocabulary
 from tk_spacy.errors import UserError
+from tk_spacy.properties import distrusts_xpos
 from tk_spacy.treebank import Sentence
 
 WARM_UP = 0.1
@@ -44,7 +45,7 @@ def train_biaffine_parser(
         if not sentence.has_tree:
             where = f"{sentence.path}:{sentence.line}: " if sentence.path else ""
             raise UserError(f"{where}no tree to train a parser on: HEAD is '_'")
-    vocabulary = Vocabulary.fit(train)
+    vocabulary = Vocabulary.fit(train, xpos=settings.xpos and not distrusts_xpos(train))
     rng = np.random.default_rng([settings.seed, 2])
     lengths = [len(sentence) + 1 for sentence in train]
     of = settings.epochs * len(train)

@@ -25,8 +25,9 @@ FIRST = 2
 
 WORD_COLUMNS = ("form", "lemma", "prefix 1", "prefix 2", "prefix 3", "suffix 1", "suffix 2",
                 "suffix 3", "suffix 4", "shape")  # fmt: skip
-TAG_COLUMNS = ("upos", "xpos", "tag")
-MIN_COUNT: Mapping[str, int] = {"form": 2, "lemma": 2, "xpos": 2, "tag": 2}
+XPOS = "xpos"
+TAG_COLUMNS = ("upos", XPOS, "tag")
+MIN_COUNT: Mapping[str, int] = {"form": 2, "lemma": 2, XPOS: 2, "tag": 2}
 DEFAULT_MIN_COUNT = 3
 
 
@@ -47,8 +48,11 @@ class Vocabulary:
     )
 
     @classmethod
-    def fit(cls, sentences: Sequence[Sentence]) -> Vocabulary:
-        """The values of a treebank that are frequent enough, most frequent ones first."""
+    def fit(cls, sentences: Sequence[Sentence], *, xpos: bool = True) -> Vocabulary:
+        """The values of a treebank that are frequent enough, most frequent ones first.
+
+        xpos: whether the XPOS column counts; without it the parser never looks at it.
+        """
         counts = Counter(
             word
             for s in sentences
@@ -57,11 +61,17 @@ class Vocabulary:
         words: Counter[str] = Counter()
         tags: Counter[str] = Counter()
         for word, n in counts.items():
-            for keys, table in ((word_keys(*word), words), (tag_keys(*word), tags)):
+            read = word if xpos else _without_xpos(word)
+            for keys, table in ((word_keys(*word), words), (tag_keys(*read), tags)):
                 for key in keys:
                     table[key] += n
         labels = Counter(label for s in sentences for label in s.deprels)
         return cls(_number(words), _number(tags), tuple(sorted(labels)))
+
+    @property
+    def reads_xpos(self) -> bool:
+        """Whether the XPOS column counts."""
+        return f"{XPOS}\t" in self.tags
 
     @property
     def needs(self) -> list[str]:
@@ -93,9 +103,10 @@ class Vocabulary:
     def _rows(self, word: tuple[str, ...]) -> tuple[list[int], list[int]]:
         rows = self._known.get(word)
         if rows is None:
+            read = word if self.reads_xpos else _without_xpos(word)
             rows = self._known[word] = (
                 _find(self.words, word_keys(*word)),
-                _find(self.tags, tag_keys(*word)),
+                _find(self.tags, tag_keys(*read)),
             )
         return rows
 
@@ -124,11 +135,18 @@ def word_keys(form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[s
 
 
 def tag_keys(form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[str]:
-    """The keys of a word's tags."""
-    keys = [f"upos\t{upos}", f"xpos\t{xpos}", f"tag\t{upos} {xpos} {feats}"]
+    """The keys of a word's tags; without XPOS where that is empty."""
+    keys = [f"upos\t{upos}", f"tag\t{upos} {xpos} {feats}"]
+    if xpos:
+        keys.insert(1, f"{XPOS}\t{xpos}")
     if feats != "_":
         keys += [f"feats {name}\t{value}" for name, value in parse_feats(feats).items()]
     return keys
+
+
+def _without_xpos(word: tuple[str, ...]) -> tuple[str, ...]:
+    form, lemma, upos, _, feats = word
+    return form, lemma, upos, "", feats
 
 
 def shape(form: str) -> str:

@@ -88,6 +88,20 @@ def load_upstream_config(
     return config
 
 
+def drop_attribute(config: dict[str, Any], name: str) -> None:
+    """Take an attribute of tokens, such as TAG, out of all that a config embeds."""
+    for block in config.values():
+        if not isinstance(block, dict):
+            continue
+        attributes = block.get("attrs")
+        if isinstance(attributes, list) and name in attributes:
+            place = attributes.index(name)
+            block["attrs"] = attributes[:place] + attributes[place + 1 :]
+            if isinstance(rows := block.get("rows"), list):
+                block["rows"] = rows[:place] + rows[place + 1 :]
+        drop_attribute(block, name)
+
+
 def _shorten_warm_up(config: Config, max_steps: int) -> None:
     # Fewer steps than the config was written for must not be spent on warming up.
     rate = config["training"].get("optimizer", {}).get("learn_rate")

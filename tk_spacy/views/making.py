@@ -23,12 +23,14 @@ def make_views(
     max_steps: int | None = None,
     backward: bool = True,
     search: str = "discrepancy",
+    xpos: bool = True,
 ) -> tuple[View, ...]:
     """The views of those names (see `specs`), in order; the first is the main one.
 
     sampling, biaffine, udpipe: settings of all these parsers that are not at their defaults.
     files: of each file view its files, by part (see `FileView.read`).  The rest is of the spaCy
     view: upstream is a pipeline to take instead of training one.
+    xpos: whether the parsers may read the XPOS column.
     Raises UserError where a setting makes no sense.
     """
     views: list[View] = []
@@ -42,7 +44,7 @@ def make_views(
         if spec.kind == BIAFFINE:
             from tk_spacy.views.biaffine_view import BiaffineView  # noqa: PLC0415
 
-            settings = {"seed": seed, **(biaffine or {}), **spec.changes}
+            settings = {"seed": seed, "xpos": xpos, **(biaffine or {}), **spec.changes}
             views.append(BiaffineView.from_settings(settings, name=spec.name))
             continue
         if spec.kind == FILE:
@@ -66,7 +68,12 @@ def make_views(
         else:
             views.append(
                 SpacyView.from_config(
-                    config, max_steps=max_steps, seed=seed, backward=backward, search=search
+                    config,
+                    max_steps=max_steps,
+                    seed=seed,
+                    xpos=xpos,
+                    backward=backward,
+                    search=search,
                 )
             )
     return tuple(views)

@@ -26,7 +26,12 @@ from tk_spacy.upstream.loading import (
     load_pipeline,
 )
 from tk_spacy.upstream.spacy_parser import Search, SpacySource, source_names
-from tk_spacy.upstream.train_parser import TrainingStep, load_upstream_config, train_upstream
+from tk_spacy.upstream.train_parser import (
+    TrainingStep,
+    drop_attribute,
+    load_upstream_config,
+    train_upstream,
+)
 from tk_spacy.views.protocol import SPACY, Report
 
 
@@ -59,12 +64,15 @@ class SpacyView:
         max_steps: int | None = None,
         seed: int | None = None,
         component: str | None = None,
+        xpos: bool = True,
         **settings: Any,
     ) -> SpacyView:
         """A view by a config file, None for the package's own, with changed steps and seed.
 
         component: of the config's parsers, None for its only one, which is built to see that the
-            config is sound.  settings: the rest.
+            config is sound.
+        xpos: whether the parser may read the XPOS column (TAG), if the config says so.
+        settings: the rest.
         Raises UserError where the file is no config that spaCy can build.
         """
         config = load_upstream_config(path, max_steps=max_steps, seed=seed)
@@ -75,6 +83,8 @@ class SpacyView:
             raise UserError(
                 f"{where}: no component {component!r} in its pipeline {config['nlp']['pipeline']}"
             )
+        if not xpos:
+            drop_attribute(config, "TAG")
         name = "default" if path is None else Path(path).name
         label = (("config", name), ("max_steps", max_steps))
         return cls(config=config.to_str(), component=component, label=label, **settings)

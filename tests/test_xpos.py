@@ -1,0 +1,103 @@
+"""XPOS that no parser should learn from: gold syntax stands in it, or train alone has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spacy.util import load_config_from_str
+
+from tk_spacy.biaffine.settings import BiaffineSettings
+from tk_spacy.biaffine.training import train_biaffine_parser
+from tk_spacy.biaffine.vocabulary import Vocabulary
+from tk_spacy.errors import UserError
+from tk_spacy.plan import XPOS_NOTE, TrainOptions, make_plan
+from tk_spacy.properties import distrusts_xpos
+from tk_spacy.synthetic import generate
+from tk_spacy.treebank import Sentence, write_conllu
+from tk_spacy.views.biaffine_view import BiaffineView
+from tk_spacy.views.spacy_view import SpacyView
+
+SENTENCES = list(generate(30, seed=3))
+SMALL = {"epochs": 1, "width": 8, "word_width": 8, "tag_width": 8, "arc_width": 8, "label_width": 8}
+
+
+def tagged(sentences: list[Sentence], tag: str | None = None) -> list[Sentence]:
+    """Sentences whose XPOS tells the gold relation, or is the same everywhere."""
+    return [replace(s, xpos=s.deprels if tag is None else (tag,) * len(s)) for s in sentences]
+
+
+TELLING, EMPTY = tagged(SENTENCES), tagged(SENTENCES, "_")
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "distrusted"),
+    [
+        (TELLING, TELLING, False),
+        (TELLING, [], False),
+        (TELLING, EMPTY, True),
+        (TELLING + EMPTY, [], True),
+        (EMPTY, TELLING, False),  # nothing that could be learnt
+        (EMPTY, [], False),
+    ],
+)
+def test_xpos_is_distrusted(train: list[Sentence], dev: list[Sentence], distrusted: bool) -> None:
+    assert distrusts_xpos(train, dev) is distrusted
+
+
+def test_xpos_with_a_thousand_values_is_distrusted() -> None:
+    many = [
+        replace(s, xpos=[f"{i}|{m}" for m in range(len(s))]) for i, s in enumerate(SENTENCES * 9)
+    ]
+    assert distrusts_xpos(many)
+
+
+def test_vocabulary_without_xpos_never_looks_at_it() -> None:
+    blind, seeing = Vocabulary.fit(TELLING, xpos=False), Vocabulary.fit(TELLING)
+    assert (blind.reads_xpos, seeing.reads_xpos) == (False, True)
+    assert not any(key.startswith("xpos") for key in blind.tags)
+    assert "TAG" not in blind.needs
+    differ = 0
+    for a, b in zip(TELLING, EMPTY, strict=True):
+        for rows, others in zip(blind.encode(a), blind.encode(b), strict=True):
+            np.testing.assert_array_equal(rows, others)
+        differ += not np.array_equal(seeing.encode(a)[1], seeing.encode(b)[1])
+    assert differ == len(TELLING)
+    again = Vocabulary.from_dict(blind.to_dict())
+    np.testing.assert_array_equal(again.encode(TELLING[0])[1], blind.encode(EMPTY[0])[1])
+
+
+def test_biaffine_parser_learns_no_xpos_that_train_itself_shows_to_be_odd() -> None:
+    mixed = TELLING[:15] + EMPTY[15:]
+    assert not train_biaffine_parser(
+        mixed, settings=BiaffineSettings(**SMALL)
+    ).vocabulary.reads_xpos
+    told = BiaffineSettings(**SMALL, xpos=False)
+    assert not train_biaffine_parser(TELLING, settings=told).vocabulary.reads_xpos
+    assert BiaffineSettings.from_dict(told.to_dict()) == told
+    assert "xpos" not in BiaffineSettings().to_dict()  # parsers of before keep their fingerprint
+    with pytest.raises(UserError, match="xpos is 1; it must be true or false"):
+        BiaffineSettings(xpos=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("distrusted", [True, False])
+def test_views_learn_no_distrusted_xpos(tmp_path: Path, distrusted: bool) -> None:
+    write_conllu(tmp_path / "train.conllu", TELLING)
+    write_conllu(tmp_path / "dev.conllu", (EMPTY if distrusted else TELLING)[:10])
+    plan = make_plan(
+        TrainOptions(
+            train=tmp_path / "train.conllu", dev=tmp_path / "dev.conllu", output=tmp_path / "m",
+            views=("biaffine", "spacy"), folds=2,
+        )
+    )  # fmt: skip
+    biaffine, spacy = plan.views
+    assert isinstance(biaffine, BiaffineView)
+    assert isinstance(spacy, SpacyView)
+    assert biaffine.settings.xpos is not distrusted
+    model = load_config_from_str(spacy.config, interpolate=False)["components"]["parser"]["model"]
+    embed = model["tok2vec"]["embed"]
+    assert ("TAG" in embed["attrs"]) is not distrusted
+    assert len(embed["attrs"]) == len(embed["rows"])
+    assert (XPOS_NOTE in plan.notes) is distrusted
