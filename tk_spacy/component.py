@@ -16,12 +16,13 @@ from spacy.training import Example
 from tk_spacy.errors import UserError
 from tk_spacy.upstream.component_checks import (
     EXTENSION,
+    SCORE_WEIGHTS,
     check_config,
     check_count,
     check_source,
     register_extension,
 )
-from tk_spacy.upstream.trained_component import TrainedComponent
+from tk_spacy.upstream.trained_component import TrainedComponent, add_component
 
 if TYPE_CHECKING:
     from tk_spacy.candidates import LabelInventory
@@ -39,13 +40,7 @@ logger = logging.getLogger("spacy")
     assigns=["token.dep", "token.head", f"doc._.{EXTENSION}"],
     requires=["token.dep", "token.head", "doc.sents"],
     default_config={"source": "parser", "search": "discrepancy", "k": 25, "n_threads": None},
-    default_score_weights={
-        "dep_uas": 0.5,
-        "dep_las": 0.5,
-        "dep_las_per_type": None,
-        "dep_uas_with_punct": None,
-        "dep_las_with_punct": None,
-    },
+    default_score_weights=SCORE_WEIGHTS,
 )
 def make_tk_reranker(
     nlp: Language,
@@ -78,10 +73,7 @@ def add_reranker(
         check_source(nlp, name, parser)
     source = sources[0] if len(sources) == 1 else sources
     config = {"source": source, "search": search, "k": k, "n_threads": n_threads}
-    component = nlp.add_pipe(FACTORY, name=name, config=config)
-    assert isinstance(component, TkReranker)
-    component.reranker = reranker
-    return component
+    return add_component(nlp, TkReranker, reranker, factory=FACTORY, name=name, config=config)
 
 
 class TkReranker(TrainedComponent["Reranker", "Choice"]):

@@ -4,36 +4,32 @@ Every `Language()` imports this module through its entry point, so all that is h
 is used.  Annotations are not postponed: spaCy builds its config schemas from them.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
-from spacy.tokens import Doc
-from spacy.training import Example
 
-from tk_spacy.errors import UserError
-from tk_spacy.upstream.trained_component import TrainedComponent
+from tk_spacy.upstream.component_checks import SCORE_WEIGHTS
+from tk_spacy.upstream.parser_base import PARSER_ASSIGNS, ParserComponent
+from tk_spacy.upstream.trained_component import add_component
 
 if TYPE_CHECKING:
+    from tk_spacy.candidates import LabelInventory
+    from tk_spacy.treebank import Sentence
     from tk_spacy.udpipe.parser import UdpipeParser
-    from tk_spacy.upstream.doc_parsing import ParsedSentence
+    from tk_spacy.udpipe.settings import UdpipeSettings
+    from tk_spacy.udpipe.source import UdpipeSource
+    from tk_spacy.views.udpipe_view import UdpipeView
 
 FACTORY = "tk_udpipe"
 
 
 @Language.factory(
     FACTORY,
-    assigns=["token.dep", "token.head", "token.is_sent_start", "doc.sents"],
+    assigns=PARSER_ASSIGNS,
     default_config={"settings": {}},
-    default_score_weights={
-        "dep_uas": 0.5,
-        "dep_las": 0.5,
-        "dep_las_per_type": None,
-        "dep_uas_with_punct": None,
-        "dep_las_with_punct": None,
-    },
+    default_score_weights=SCORE_WEIGHTS,
 )
 def make_tk_udpipe(nlp: Language, name: str, settings: dict[str, Any]) -> "TkUdpipe":
     """Make the component; its config is described at `TkUdpipe`."""
@@ -48,13 +44,11 @@ def add_udpipe(
     settings: dict[str, Any] | None = None,
 ) -> "TkUdpipe":
     """Add a `tk_udpipe` with a trained parser at the end of a pipeline, and return it."""
-    component = nlp.add_pipe(FACTORY, name=name, config={"settings": settings or {}})
-    assert isinstance(component, TkUdpipe)
-    component.parser = parser
-    return component
+    config = {"settings": settings or {}}
+    return add_component(nlp, TkUdpipe, parser, factory=FACTORY, name=name, config=config)
 
 
-class TkUdpipe(TrainedComponent["UdpipeParser", "ParsedSentence"]):
+class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
     """Parses Docs, sentence by sentence: sets heads, labels and sentence starts.
 
     nlp:      the pipeline.
@@ -68,33 +62,10 @@ class TkUdpipe(TrainedComponent["UdpipeParser", "ParsedSentence"]):
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
 
-    ATTRIBUTE = "parser"
-    BATCH_SIZE = 128
-
     def __init__(
         self, nlp: Language, name: str = FACTORY, *, settings: dict[str, Any] | None = None
     ) -> None:
-        super().__init__(nlp, name)
-        self.settings = dict(settings or {})
-        if self.settings:
-            self._check_settings()
-
-    def _check_settings(self) -> Any:
-        from tk_spacy.udpipe.settings import UdpipeSettings  # noqa: PLC0415
-
-        try:
-            return UdpipeSettings.from_dict(self.settings)
-        except UserError as error:
-            raise UserError(f"{self.name}: {error}") from error
-
-    @property
-    def parser(self) -> "UdpipeParser | None":
-        """The trained parser."""
-        return self._trained
-
-    @parser.setter
-    def parser(self, value: "UdpipeParser | None") -> None:
-        self._take(value)
+        super().__init__(nlp, name, settings=settings)
 
     @staticmethod
     def _model_class() -> "type[UdpipeParser]":
@@ -102,59 +73,36 @@ class TkUdpipe(TrainedComponent["UdpipeParser", "ParsedSentence"]):
 
         return UdpipeParser
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The relations that it can give, as UD names them."""
-        return () if self._trained is None else self._trained.labels
+    def _read_settings(self) -> "UdpipeSettings":
+        from tk_spacy.udpipe.settings import UdpipeSettings  # noqa: PLC0415
 
-    # Application
+        return UdpipeSettings.from_dict(self.settings)
 
-    def predict(self, docs: Sequence[Doc]) -> "list[list[ParsedSentence]]":
-        """The trees of each Doc's sentences; the Docs stay as they are.
+    def _read_model(self, path: Path) -> "UdpipeParser":
+        is_pipeline = (path / "config.cfg").is_file()
+        return self._model_class().from_disk(path / self.name if is_pipeline else path)
 
-        Raises UserError where the component is not trained, or UDPipe not installed.
-        """
-        from tk_spacy.upstream import doc_parsing  # noqa: PLC0415
-
-        return doc_parsing.parse_docs(self._needed(), docs)
-
-    def set_annotations(
-        self, docs: Sequence[Doc], parsed: "Sequence[Sequence[ParsedSentence]]"
-    ) -> None:
-        """Write the trees and the sentence starts."""
-        from tk_spacy.upstream.doc_parsing import write_parse  # noqa: PLC0415
-
-        for doc, own in zip(docs, parsed, strict=True):
-            write_parse(doc, own)
-
-    # Training
-
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        model: str | Path | None = None,
-    ) -> None:
-        """Train a parser from the examples' trees, or load a trained one.
-
-        Tags are those of the predicted Docs where they have some, else the references'.
-        get_examples: gives the training data; not called with a model.
-        model: directory of a parser, or of a pipeline with a component of this one's name.
-
-        Raises UserError where the settings do not fit, or the examples have no trees.
-        """
-        if model is not None:
-            path = Path(model)
-            is_pipeline = (path / "config.cfg").is_file()
-            self.parser = self._model_class().from_disk(path / self.name if is_pipeline else path)
-            return
-        from tk_spacy.properties import morph_note  # noqa: PLC0415
+    def _train(self, sentences: "Sequence[Sentence]", settings: "UdpipeSettings") -> "UdpipeParser":
         from tk_spacy.udpipe.training import train_udpipe_parser  # noqa: PLC0415
-        from tk_spacy.upstream.gold import gold_sentences  # noqa: PLC0415
 
-        settings = self._check_settings()
-        sentences = gold_sentences(get_examples())
-        if (note := morph_note(sentences)) is not None:
-            warnings.warn(f"{self.name}: {note}", stacklevel=2)
-        self.parser = train_udpipe_parser(sentences, settings=settings)
+        self._warn_of_morph(sentences)
+        return train_udpipe_parser(sentences, settings=settings)
+
+    def view(self, *, seed: int) -> "UdpipeView":
+        """The view that trains parsers like this one.  Raises UserError without UDPipe."""
+        from tk_spacy.views.udpipe_view import UdpipeView  # noqa: PLC0415
+
+        return UdpipeView.from_settings({"seed": seed, **self.settings})
+
+    def source(
+        self,
+        parser: "UdpipeParser",
+        *,
+        inventory: "LabelInventory",
+        n_threads: int | None,
+        name: str | None = None,
+    ) -> "UdpipeSource":
+        """A parser as a source of candidates; its scores are always called udpipe."""
+        from tk_spacy.udpipe.source import UdpipeSource  # noqa: PLC0415
+
+        return UdpipeSource(parser, inventory=inventory)

@@ -22,6 +22,15 @@ MISC_EXTENSION = "tk_misc"
 """`token._.tk_misc` holds a word's MISC column, as CoNLL-U has it."""
 
 SEARCHES = ("discrepancy", "beam", "both")
+SCORE_WEIGHTS: dict[str, float | None] = {
+    "dep_uas": 0.5,
+    "dep_las": 0.5,
+    "dep_las_per_type": None,
+    "dep_uas_with_punct": None,
+    "dep_las_with_punct": None,
+}
+"""What `spacy train` makes of the scores of `score_dependencies`: part of its score, or shown."""
+
 PUNCTUATION_LABELS = ("p", "punct")  # as spaCy's parser leaves them out of its scores
 
 
@@ -58,9 +67,7 @@ def check_source(nlp: Language, name: str, source: str) -> None:
     """Raise UserError where `source` is no parser of the pipeline."""
     from spacy.pipeline import DependencyParser  # noqa: PLC0415
 
-    from tk_spacy.biaffine_component import TkBiaffine  # noqa: PLC0415
-    from tk_spacy.parser_component import TkParser  # noqa: PLC0415
-    from tk_spacy.udpipe_component import TkUdpipe  # noqa: PLC0415
+    from tk_spacy.upstream.parser_base import ParserComponent  # noqa: PLC0415
 
     if source not in nlp.component_names:
         raise UserError(
@@ -68,7 +75,7 @@ def check_source(nlp: Language, name: str, source: str) -> None:
             f"{', '.join(nlp.component_names) or 'none'}); add it, or set source to its name"
         )
     parser = nlp.get_pipe(source)
-    if not isinstance(parser, DependencyParser | TkParser | TkBiaffine | TkUdpipe):
+    if not isinstance(parser, DependencyParser | ParserComponent):
         raise UserError(
             f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser', "
             f"'beam_parser', 'tk_parser', 'tk_biaffine' or 'tk_udpipe'"

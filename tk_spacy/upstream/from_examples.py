@@ -117,23 +117,11 @@ def pipeline_view(
     nlp: Language, component: str, *, search: Search, max_steps: int, seed: int
 ) -> View:
     """The view that trains parsers like a component of a pipeline."""
-    from tk_spacy.biaffine_component import TkBiaffine  # noqa: PLC0415
-    from tk_spacy.parser_component import TkParser  # noqa: PLC0415
-    from tk_spacy.udpipe_component import TkUdpipe  # noqa: PLC0415
+    from tk_spacy.upstream.parser_base import ParserComponent  # noqa: PLC0415
 
     parser = nlp.get_pipe(component)
-    if isinstance(parser, TkBiaffine):
-        from tk_spacy.views.biaffine_view import BiaffineView  # noqa: PLC0415
-
-        return BiaffineView.from_settings({"seed": seed, **parser.settings})
-    if isinstance(parser, TkParser):
-        from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
-
-        return SamplingView.from_settings({"seed": seed, **parser.settings})
-    if isinstance(parser, TkUdpipe):
-        from tk_spacy.views.udpipe_view import UdpipeView  # noqa: PLC0415
-
-        return UdpipeView.from_settings({"seed": seed, **parser.settings})
+    if isinstance(parser, ParserComponent):
+        return parser.view(seed=seed)
     return SpacyView(
         config=fold_config(nlp, component, max_steps=max_steps),
         component=component,

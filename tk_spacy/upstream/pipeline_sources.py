@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.biaffine_component import TkBiaffine
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.parser_component import TkParser
 from tk_spacy.reranker import Reranker
-from tk_spacy.udpipe_component import TkUdpipe
 from tk_spacy.upstream.component_checks import check_source, untrained
 from tk_spacy.upstream.doc_trees import DocSentence
+from tk_spacy.upstream.parser_base import ParserComponent
 from tk_spacy.upstream.spacy_parser import SpacySource, source_names
 from tk_spacy.views.protocol import FILE_PREFIX, ViewSource
 
@@ -52,27 +50,15 @@ def pipeline_sources(
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
         # A model of several parsers of a kind calls each by the name of its view.
-        known = {"name": views[number]} if len(views) == len(components) else {}
-        if isinstance(component, TkParser):
-            from tk_spacy.sampling.source import SamplingSource  # noqa: PLC0415
-
+        known = views[number] if len(views) == len(components) else None
+        if isinstance(component, ParserComponent):
             if component.parser is None:
                 raise UserError(untrained(name, "parser"))
             sources.append(
-                SamplingSource(component.parser, inventory=inventory, n_threads=n_threads, **known)
+                component.source(
+                    component.parser, inventory=inventory, n_threads=n_threads, name=known
+                )
             )
-        elif isinstance(component, TkUdpipe):
-            from tk_spacy.udpipe.source import UdpipeSource  # noqa: PLC0415
-
-            if component.parser is None:
-                raise UserError(untrained(name, "parser"))
-            sources.append(UdpipeSource(component.parser, inventory=inventory))
-        elif isinstance(component, TkBiaffine):
-            from tk_spacy.biaffine.source import BiaffineSource  # noqa: PLC0415
-
-            if component.parser is None:
-                raise UserError(untrained(name, "parser"))
-            sources.append(BiaffineSource(component.parser, inventory=inventory, **known))
         else:
             backward = False if not twins else None
             if reranker is not None:

@@ -1,4 +1,4 @@
-"""What both spaCy components have in common: how they are applied, warn, and are stored."""
+"""What the spaCy components have in common: how they are applied, warn, and are stored."""
 
 from __future__ import annotations
 
@@ -114,7 +114,12 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         """Warn where the Doc lacks what the model reads."""
         from tk_spacy.upstream.doc_trees import missing_attributes  # noqa: PLC0415
 
-        if "missing" not in self._warned and (missing := missing_attributes(schema, doc)):
+        if "missing" not in self._warned:
+            self._warn_of_lack(missing_attributes(schema, doc), reader=reader, verb=verb)
+
+    def _warn_of_lack(self, missing: Sequence[str], *, reader: str, verb: str) -> None:
+        """Warn where there are attributes that the model reads and a Doc lacks."""
+        if missing:
             self._warn(
                 "missing",
                 f"the {reader} uses {', '.join(missing)}, which a Doc lacks: it will {verb} worse; "
@@ -164,3 +169,22 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         is_empty = path.is_dir() and not any(path.iterdir())
         self._take(None if is_empty else self._model_class().from_disk(path))
         return self
+
+
+Component = TypeVar("Component", bound=TrainedComponent)
+
+
+def add_component(
+    nlp: Language,
+    kind: type[Component],
+    trained: StoredModel | None,
+    *,
+    factory: str,
+    name: str,
+    config: dict[str, Any],
+) -> Component:
+    """Add a component of a kind with a trained model at the end of a pipeline, and return it."""
+    component = nlp.add_pipe(factory, name=name, config=config)
+    assert isinstance(component, kind)
+    component._take(trained)
+    return component
