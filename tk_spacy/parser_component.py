@@ -91,7 +91,7 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
     def _read_settings(self) -> "SamplingSettings":
         from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
-        return SamplingView.from_settings(self.settings).settings
+        return SamplingView.read_settings(self.settings)
 
     def _read_model(self, path: Path) -> "SamplingParser":
         from tk_spacy.models import read_parser  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,59 +12,29 @@ from tk_spacy.biaffine.settings import SEARCH_ONLY, BiaffineSettings
 from tk_spacy.biaffine.source import BiaffineSource
 from tk_spacy.biaffine.training import train_biaffine_parser
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.treebank import Sentence
-from tk_spacy.views.protocol import BIAFFINE, Report
-
-# Part of every fingerprint: raise it when the same settings give another parser than before.
-FORMAT = 1
+from tk_spacy.views.own_view import OwnView
+from tk_spacy.views.protocol import BIAFFINE, Report, Sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiaffineView:
+class BiaffineView(OwnView[BiaffineSettings]):
     """A biaffine parser with its settings."""
 
-    given: ClassVar[bool] = False
+    format: ClassVar[int] = 1
+    search_only: ClassVar[tuple[str, ...]] = SEARCH_ONLY
 
-    settings: BiaffineSettings
     name: str = BIAFFINE
 
-    @classmethod
-    def from_settings(cls, changes: Mapping[str, Any], *, name: str = BIAFFINE) -> BiaffineView:
-        """A view with some settings changed from their defaults.  Raises UserError for bad ones."""
-        return cls(settings=BiaffineSettings.from_dict(changes), name=name)
+    @staticmethod
+    def read_settings(changes: Mapping[str, Any]) -> BiaffineSettings:
+        """Settings, some changed from their defaults.  Raises UserError for bad ones."""
+        return BiaffineSettings.from_dict(changes)
 
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """What its scores are called."""
-        return (self.name,)
-
-    def about(self) -> dict[str, Any]:
-        """The settings for the model's own description."""
-        return self.settings.to_dict()
-
-    def training_key(self) -> list[Any]:
-        """All that a trained parser depends on."""
-        settings = self.settings.to_dict()
-        return [FORMAT, {name: settings[name] for name in settings if name not in SEARCH_ONLY}]
-
-    def search_key(self) -> list[Any]:
-        """What its lists depend on besides."""
-        return [getattr(self.settings, name) for name in SEARCH_ONLY]
-
-    def check(self, sentences: Sequence[Sentence]) -> None:
-        """Nothing to check: every sentence that can be read can be parsed."""
-
-    def train(
-        self,
-        train: Sequence[Sentence],
-        dev: Sequence[Sentence],
-        directory: Path,
-        *,
-        n_threads: int | None,
-        report: Report,
-    ) -> None:
-        """Train a parser and write its files; on one thread, and without a look at dev."""
-        train_biaffine_parser(train, settings=self.settings, report=report).write_files(directory)
+    def fit(
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+    ) -> BiaffineParser:
+        """A parser trained on sentences, on one thread, and without a look at dev."""
+        return train_biaffine_parser(sentences, settings=self.settings, report=report)
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None

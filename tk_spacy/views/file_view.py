@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.places import fingerprint
 from tk_spacy.tree_files import TreeFile, TreeFileSource, is_kbest, matched
 from tk_spacy.treebank import Sentence, read_conllu
-from tk_spacy.views.protocol import FILE_PREFIX, VIEW_NAMES, Report
+from tk_spacy.views.own_view import GivenView
+from tk_spacy.views.protocol import FILE_PREFIX, VIEW_NAMES
 
 # Part of every fingerprint: raise it when the same files give other lists than before.
 FORMAT = 1
@@ -62,7 +63,7 @@ def check_files(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileView:
+class FileView(GivenView):
     """Trees from files; see `read`.
 
     source: what its scores are called.
@@ -71,8 +72,6 @@ class FileView:
     train_digest: SHA-256 of the trees of train, empty where they are not needed.
     uas: of the first trees, by part.
     """
-
-    given: ClassVar[bool] = True
 
     source: str
     parts: tuple[tuple[str, str, str], ...]
@@ -148,17 +147,6 @@ class FileView:
 
     def check(self, sentences: Sequence[Sentence]) -> None:
         """Nothing to check: `read` did."""
-
-    def train(
-        self,
-        train: Sequence[Sentence],
-        dev: Sequence[Sentence],
-        directory: Path,
-        *,
-        n_threads: int | None,
-        report: Report,
-    ) -> None:
-        """Nothing: the trees are there."""
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None

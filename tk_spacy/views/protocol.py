@@ -23,6 +23,8 @@ FILE = "file"
 FILE_PREFIX = f"{FILE}:"
 """Before the name that the user gives to another parser, whose trees are in files."""
 
+Sentences = Sequence[Sentence]
+
 Report = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,72 +14,43 @@ from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.settings import SEARCH_ONLY, SamplingSettings
 from tk_spacy.sampling.source import SamplingSource
 from tk_spacy.sampling.training import EpochProgress, train_sampling_parser
-from tk_spacy.treebank import Sentence
-from tk_spacy.views.protocol import SAMPLING, Report
-
-# Part of every fingerprint: raise it when the same settings give another parser than before.
-FORMAT = 1
+from tk_spacy.views.own_view import OwnView
+from tk_spacy.views.protocol import SAMPLING, Report, Sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingView:
-    """A sampling parser with its settings.
+class SamplingView(OwnView[SamplingSettings]):
+    """A sampling parser with its settings."""
 
-    name: of the view and its scores; that of the kind, unless there are several of it.
-    """
+    format: ClassVar[int] = 1
+    search_only: ClassVar[tuple[str, ...]] = SEARCH_ONLY
 
-    given: ClassVar[bool] = False
-
-    settings: SamplingSettings
     name: str = SAMPLING
 
-    @classmethod
-    def from_settings(cls, changes: Mapping[str, Any], *, name: str = SAMPLING) -> SamplingView:
-        """A view with some settings changed from their defaults.  Raises UserError for bad ones."""
-        settings = SamplingSettings.from_dict({**SamplingSettings().to_dict(), **changes})
-        return cls(settings=settings, name=name)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """What its scores are called."""
-        return (self.name,)
-
-    def about(self) -> dict[str, Any]:
-        """The settings for the model's own description."""
-        return self.settings.to_dict()
+    @staticmethod
+    def read_settings(changes: Mapping[str, Any]) -> SamplingSettings:
+        """Settings, some changed from their defaults.  Raises UserError for bad ones."""
+        return SamplingSettings.from_dict({**SamplingSettings().to_dict(), **changes})
 
     def training_key(self) -> list[Any]:
         """All that a trained parser depends on."""
-        settings = self.settings.to_dict()
-        key: list[Any] = [FORMAT, {n: settings[n] for n in settings if n not in SEARCH_ONLY}]
         tables = [e for e in map(Extra.parse, self.settings.extra) if e.kind == "table"]
-        return key + [fingerprint(Path(extra.argument)) for extra in tables]
+        return [
+            *OwnView.training_key(self),
+            *(fingerprint(Path(extra.argument)) for extra in tables),
+        ]
 
-    def search_key(self) -> list[Any]:
-        """What its lists depend on besides."""
-        return [getattr(self.settings, name) for name in SEARCH_ONLY]
-
-    def check(self, sentences: Sequence[Sentence]) -> None:
-        """Nothing to check: every sentence that can be read can be parsed."""
-
-    def train(
-        self,
-        train: Sequence[Sentence],
-        dev: Sequence[Sentence],
-        directory: Path,
-        *,
-        n_threads: int | None,
-        report: Report,
-    ) -> None:
-        """Train a parser and write its files."""
-        parser = train_sampling_parser(
-            train,
+    def fit(
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+    ) -> SamplingParser:
+        """A parser trained on sentences; with dev the best of its epochs."""
+        return train_sampling_parser(
+            sentences,
             dev,
             settings=self.settings,
             n_threads=n_threads,
             progress=Counter(report),
         )
-        parser.write_files(directory)
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None

@@ -32,6 +32,7 @@ from tk_spacy.upstream.train_parser import (
     load_upstream_config,
     train_upstream,
 )
+from tk_spacy.views.own_view import GivenView
 from tk_spacy.views.protocol import SPACY, Report
 
 
@@ -148,11 +149,10 @@ class SpacyView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenSpacyView:
+class GivenSpacyView(GivenView):
     """A pipeline that somebody else trained; see `from_pipeline`."""
 
     name: ClassVar[str] = SPACY
-    given: ClassVar[bool] = True
 
     pipeline: str
     component: str
@@ -197,17 +197,6 @@ class GivenSpacyView:
     def check(self, sentences: Sequence[Sentence]) -> None:
         """Raises UserError for columns that spaCy cannot take."""
         check_sentences(sentences)
-
-    def train(
-        self,
-        train: Sequence[Sentence],
-        dev: Sequence[Sentence],
-        directory: Path,
-        *,
-        n_threads: int | None,
-        report: Report,
-    ) -> None:
-        """Nothing: it is trained."""
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
