@@ -21,7 +21,7 @@ from rich.console import Console
 
 from tk_spacy.benchmark_lists import ListMaker
 from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest_io import FileSource
+from tk_spacy.kbest_reading import FileSource
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.properties import Schema
 from tk_spacy.settings import LEFT_OPEN, Settings, suit

@@ -19,7 +19,8 @@ from trainings import (
 from tk_spacy.batch import estimate_sentences, find_jobs, rerank_files, total
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.models import open_model
 from tk_spacy.progress import Progress
 from tk_spacy.treebank import load_treebank, read_conllu

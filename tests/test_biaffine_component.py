@@ -21,10 +21,10 @@ from tk_spacy.biaffine_component import TkBiaffine, add_biaffine
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_io import read_kbest
+from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.pipeline import train_pipeline
-from tk_spacy.plan import TrainOptions
 from tk_spacy.settings import Settings
+from tk_spacy.train_options import TrainOptions
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
 from tk_spacy.upstream.loading import proposing_parsers

@@ -13,7 +13,7 @@ from tiny_upstream import own_trees
 from trainings import list_files, lists_training, parser_training, same_trees, stripped, treebank
 
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.kbest_io import read_kbest
+from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.treebank import load_treebank
 from tk_spacy.upstream import spacy_parser
 

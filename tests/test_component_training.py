@@ -24,7 +24,7 @@ from tiny_upstream import tiny_config
 
 from tk_spacy.candidates import CandidateError
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import write_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.model_files import ModelError
 from tk_spacy.synthetic import generate
 from tk_spacy.treebank import write_conllu

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
-from tk_spacy.kbest_io import FileSource, read_kbest, write_kbest
+from tk_spacy.kbest_reading import FileSource, read_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.treebank import Sentence, TreebankError, load_treebank
 
 TREEBANK = """\

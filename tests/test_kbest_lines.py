@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tk_spacy.candidates import CandidateError, LabelInventory
-from tk_spacy.kbest_io import _CANDIDATE, _read_lines_plainly, read_kbest
 from tk_spacy.kbest_lines import read_lines
+from tk_spacy.kbest_reading import _CANDIDATE, _read_lines_plainly, read_kbest
 from tk_spacy.treebank import Sentence
 
 LINES = (
@@ -33,7 +33,7 @@ def both(comments: list[str], n: int = 2):
     if found is not None:
         stop = found[0] + len(found[1])
         if any(_CANDIDATE.match(line) for line in comments[: found[0]] + comments[stop:]):
-            found = None  # as in kbest_io
+            found = None  # as in kbest_reading
         else:
             assert fast.names == plain.names
     return found, expected

@@ -23,7 +23,7 @@ from trainings import (
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_io import read_kbest
+from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN, open_model
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import make_plan

@@ -18,7 +18,8 @@ from trainings import (
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import make_plan
 from tk_spacy.treebank import load_treebank

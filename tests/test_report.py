@@ -6,15 +6,9 @@ import pytest
 from rich.console import Console
 from trainings import lists_training
 
-from tk_spacy.report import (
-    Column,
-    Table,
-    batch_table,
-    scores_table,
-    show,
-    show_p,
-    show_seconds,
-)
+from tk_spacy.cli.file_commands import batch_table
+from tk_spacy.report import scores_table
+from tk_spacy.tables import Column, Table, show, show_p, show_seconds
 
 TABLE = Table(
     title="Owls [bold]",

@@ -31,7 +31,8 @@ from tk_spacy.batch import rerank_files
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.cli.training import view_files
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.models import open_model
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.plan import make_plan

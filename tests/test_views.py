@@ -12,7 +12,8 @@ from counting_view import CountingView
 
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.synthetic import generate
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.views.jackknife import FoldProgress, fold_seconds, jackknife

@@ -27,7 +27,7 @@ from tk_spacy.candidates import SHORT_LIST, LabelInventory
 from tk_spacy.cli.training import chosen_views
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_io import read_kbest
+from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.models import open_model, read_parser
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table

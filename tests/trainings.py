@@ -16,13 +16,13 @@ import numpy as np
 from tiny_upstream import tiny_config
 
 from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest_io import write_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.pipeline import train_pipeline
-from tk_spacy.plan import TrainOptions
 from tk_spacy.progress import Progress
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import Settings
 from tk_spacy.synthetic import write_treebank
+from tk_spacy.train_options import TrainOptions
 from tk_spacy.treebank import Sentence, check_tree, load_treebank
 
 SETTINGS = Settings(iterations=3, bits=12, manual_parts=("arc",))

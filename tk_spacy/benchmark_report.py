@@ -8,7 +8,7 @@ from typing import Any
 
 from tk_spacy.benchmarking import ALL_ARCS, COLD, COLUMNS, LOOP, WARM, Benchmark
 from tk_spacy.errors import OptionError
-from tk_spacy.report import Cell, Column, Table
+from tk_spacy.tables import Cell, Column, Table
 from tk_spacy.treebank import atomic_output
 
 PLOT_SUFFIXES = (".png", ".svg")

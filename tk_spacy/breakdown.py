@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tk_spacy.report import Cell, Column, Table
 from tk_spacy.sentence import Sentence
+from tk_spacy.tables import Cell, Column, Table
 
 Pair = tuple[Sentence, Sentence]
 

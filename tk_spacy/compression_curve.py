@@ -17,9 +17,9 @@ from tk_spacy.candidates import CandidateList
 from tk_spacy.encoding import EncodedList
 from tk_spacy.evaluation import evaluate
 from tk_spacy.progress import Progress
-from tk_spacy.report import Column, Table
 from tk_spacy.reranker import KERNEL_MAP, SUPPORT, Reranker
 from tk_spacy.support_scoring import SupportScorer
+from tk_spacy.tables import Column, Table
 from tk_spacy.treebank import Sentence, atomic_output
 
 Float64 = NDArray[np.float64]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report, Tally
-from tk_spacy.kbest_io import Pair, write_kbest
+from tk_spacy.kbest_writing import Pair, write_kbest
 from tk_spacy.treebank import Sentence, TreebankError, read_conllu, write_conllu
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import Any
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report, Tally
-from tk_spacy.kbest_io import Pair, read_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import Pair
 from tk_spacy.models import Model
 from tk_spacy.tree_files import is_kbest
 from tk_spacy.treebank import Sentence, read_conllu, write_conllu

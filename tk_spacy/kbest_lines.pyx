@@ -1,8 +1,9 @@
-"""The candidate lines of a compact k-best file, fast where they are as `kbest_io` writes them.
+"""The candidate lines of a compact k-best file, fast where they are as `kbest_writing` does.
 
 Most arcs of a candidate stand in the candidate before it, at the same word: their text is compared,
 not read again.  What is unusual in any way (labels with spaces or beyond ASCII, sources in another
-order, whatever is an error) is left to the plain code of `kbest_io`, which alone knows the errors.
+order, whatever is an error) is left to the plain code of `kbest_reading`, which alone knows the
+errors.
 """
 
 from libc.math cimport isinf
@@ -19,7 +20,7 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    MAX_DIGITS = 9  # of a HEAD, as in kbest_io
+    MAX_DIGITS = 9  # of a HEAD, as in kbest_reading
     MAX_SOURCES = 8
     UNUSUAL = -1
 

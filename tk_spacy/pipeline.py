@@ -23,12 +23,7 @@ from tk_spacy.candidates import CandidateList
 from tk_spacy.files import replace_directory
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.places import work_directory
-from tk_spacy.plan import (
-    Part,
-    Plan,
-    TrainOptions,
-    make_plan,
-)
+from tk_spacy.plan import Part, Plan, make_plan
 from tk_spacy.progress import Progress, Stages
 from tk_spacy.properties import Schema
 from tk_spacy.proposals import Proposals, candidate_lists, seen_notes
@@ -37,6 +32,7 @@ from tk_spacy.reranker import Reranker
 from tk_spacy.resources import Meter
 from tk_spacy.settings import Settings, suit
 from tk_spacy.threads import effective_n_threads
+from tk_spacy.train_options import TrainOptions
 from tk_spacy.training import (
     TrainingStats,
     combine_lists,

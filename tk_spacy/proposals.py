@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tk_spacy.candidates import CandidateList
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import write_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.plan import Plan
 from tk_spacy.progress import Stages
 from tk_spacy.threads import available_threads

@@ -1,119 +1,13 @@
-"""Tables as data, and the tables of this project: the paper's Tables 2 and 3, scores, batch runs.
-
-A table is made once and shown as a rich table, as Markdown or as JSON.
-"""
+"""What a training measured, and its tables: the paper's Tables 2 and 3, scores, costs, times."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
-
-from rich.console import Group
-from rich.table import Table as RichTable
-from rich.text import Text
+from typing import Any
 
 from tk_spacy.evaluation import Bootstrap, Scores
-
-Cell = str | int | float | None
-
-NO_VALUE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its heading, its name in JSON, and how many decimals its numbers show."""
-
-    heading: str
-    key: str
-    digits: int = 2
-    align: Literal["left", "right"] = "right"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A titled table with notes below it; a cell is text, a number, or None for no value."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"row {row} has {len(row)} cells for {len(self.columns)} columns")
-
-    def to_rich(self) -> Group:
-        """For the terminal."""
-        # Text, not str: a heading or file name may hold what rich takes for markup.
-        table = RichTable(
-            title=Text(self.title, style="bold"),
-            title_justify="left",
-            show_header=any(column.heading for column in self.columns),
-            collapse_padding=True,
-        )
-        shown = self._shown()
-        for i, column in enumerate(self.columns):
-            # Numbers keep their digits on a narrow terminal; headings and names fold.
-            cells = [row[i] for row in shown] if column.align == "right" else []
-            table.add_column(
-                Text(column.heading),
-                justify=column.align,
-                min_width=max(map(len, [*cells, *column.heading.split(), ""])),
-                overflow="fold",
-            )
-        for row in shown:
-            table.add_row(*(Text(cell) for cell in row))
-        # Not as caption, which rich folds to the table's width.
-        return Group(table, *(Text(note, style="dim") for note in self.notes))
-
-    def to_markdown(self) -> str:
-        """For README files and notes."""
-        heads = [column.heading for column in self.columns]
-        rule = ["---" if column.align == "left" else "---:" for column in self.columns]
-        rows = [heads, rule, *([cell.replace("|", "\\|") for cell in row] for row in self._shown())]
-        lines = ["| " + " | ".join(row) + " |" for row in rows]
-        parts = [f"**{self.title}**", "\n".join(lines), *self.notes]
-        return "\n\n".join(parts) + "\n"
-
-    def records(self) -> list[dict[str, Cell]]:
-        """For JSON: one dict a row, numbers unrounded."""
-        keys = [column.key for column in self.columns]
-        return [dict(zip(keys, row, strict=True)) for row in self.rows]
-
-    def _shown(self) -> list[list[str]]:
-        return [
-            [show(cell, column.digits) for cell, column in zip(row, self.columns, strict=True)]
-            for row in self.rows
-        ]
-
-
-def show(value: Cell, digits: int = 2) -> str:
-    """A cell as text: thousands apart, floats with that many decimals."""
-    if value is None:
-        return NO_VALUE
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
-
-
-def show_seconds(seconds: float) -> str:
-    """A duration as people say it: 0.42 s, 38.1 s, 12 min 05 s, 1 h 02 min."""
-    if seconds < 59.95:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def show_p(p: float) -> str:
-    """A p-value with the digits that mean something."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
+from tk_spacy.tables import Cell, Column, Table, show_p, show_seconds
 
 # Scores
 
@@ -375,54 +269,3 @@ def stages_table(run: RunTime) -> Table:
         rows=tuple(rows),
         notes=(f"Peak memory, child processes included: {run.peak_bytes / 2**20:,.0f} MB.",),
     )
-
-
-# Batch runs
-
-
-def batch_table(
-    files: Sequence[Mapping[str, Any]],
-    total: Mapping[str, Any],
-    *,
-    reranked: bool = True,
-) -> Table:
-    """One row for each file, as `file_work.FileResult.to_dict` has it, and their sum.
-
-    reranked: whether trees were chosen, so that there is something to compare with.
-    """
-    title = "Reranked files" if reranked else "Parsed files"
-    scored = any(row["scores"] for row in files)
-    systems = ("parser", "final") if reranked else ("final",)
-    columns = [
-        Column("file", "input", align="left"),
-        Column("", "status", align="left"),
-        Column("sents.", "sentences"),
-        Column("words", "words"),
-        Column("tokens/s", "tokens_per_second"),
-    ]
-    if reranked:
-        columns.append(Column("changed words", "changed"))
-    if scored:
-        columns += [
-            Column(metric.upper() if system == systems[0] else "→", f"{metric}_{system}")
-            for metric in ("uas", "las")
-            for system in systems
-        ]
-    rows = [_batch_row(row, columns) for row in files]
-    if len(files) > 1:
-        folder = os.path.commonpath([Path(row["input"]).parent for row in files])
-        title = f"{title} of {folder}" if folder else title
-        rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
-        rows.append(_batch_row({**total, "input": "total", "status": ""}, columns))
-    notes = ["Scores of the base parser → of the reranked trees."] if scored and reranked else []
-    return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
-
-
-def _batch_row(row: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
-    cells: dict[str, Cell] = {"input": row["input"], "status": row["status"]}
-    if row["sentences"]:
-        cells |= {name: row[name] for name in ("sentences", "words", "changed")}
-        cells["tokens_per_second"] = round(row["words"] / max(row["seconds"], 1e-9))
-    for system, scores in (row["scores"] or {}).items():
-        cells |= {f"{metric}_{system}": score for metric, score in scores.items()}
-    return tuple(cells.get(column.key) for column in columns)

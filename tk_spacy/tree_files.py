@@ -1,7 +1,8 @@
 """Trees of any parser, read from files: one for each sentence, or k-best lists with scores.
 
-A file is CoNLL-U with a tree in HEAD and DEPREL, or a k-best file of either form (see `kbest_io`).
-It serves as a view: its trees join the lists, and it scores the trees of others as far as it can.
+A file is CoNLL-U with a tree in HEAD and DEPREL, or a k-best file of either form (see
+`kbest_writing`).  It serves as a view: its trees join the lists, and it scores the trees of others
+as far as it can.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
-from tk_spacy.kbest_io import Pair, read_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import Pair
 from tk_spacy.tree_repair import repaired
 from tk_spacy.tree_rows import group_equal
 from tk_spacy.treebank import Sentence, TreebankError, read_conllu

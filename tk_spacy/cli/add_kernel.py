@@ -11,9 +11,10 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
+from tk_spacy.cli.training import dev_table
 from tk_spacy.models import open_model, read_parser
 from tk_spacy.places import check_output, check_outside
-from tk_spacy.report import Column, Table
+from tk_spacy.tables import Column, Table
 from tk_spacy.treebank import load_treebank
 
 STAGE = "tuning gamma"
@@ -97,24 +98,9 @@ def add_kernel_cli(
 
 
 def _table(told: dict[str, Any]) -> Table:
-    rows = tuple(
-        (
-            f"{row['gamma']:.4g}",
-            f"{row['relative']:.3g}",
-            row["uas"],
-            row["las"],
-            "taken" if row["gamma"] == told["gamma"] else "",
-        )
+    tried = (Column("gamma", "gamma"), Column("relative to the spreads", "relative"))
+    rows = (
+        ((f"{row['gamma']:.4g}", f"{row['relative']:.3g}"), row, row["gamma"] == told["gamma"])
         for row in told["scores"]
     )
-    return Table(
-        title="Scores on dev",
-        columns=(
-            Column("gamma", "gamma"),
-            Column("relative to the spreads", "relative"),
-            Column("UAS", "uas"),
-            Column("LAS", "las"),
-            Column("", "taken", align="left"),
-        ),
-        rows=rows,
-    )
+    return dev_table(tried, rows, mark="taken")

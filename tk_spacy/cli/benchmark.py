@@ -18,7 +18,7 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, split
 from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import OptionError, UserError
-from tk_spacy.kbest_io import read_kbest
+from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.models import open_model
 from tk_spacy.progress import Progress
 from tk_spacy.properties import Schema

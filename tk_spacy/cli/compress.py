@@ -28,11 +28,11 @@ from tk_spacy.compression_curve import (
     write_plot,
 )
 from tk_spacy.errors import OptionError
-from tk_spacy.kbest_io import DEFAULT_SOURCE, FileSource, read_kbest
+from tk_spacy.kbest_reading import DEFAULT_SOURCE, FileSource, read_kbest
 from tk_spacy.models import open_model
 from tk_spacy.progress import Progress
-from tk_spacy.report import Column, Table
 from tk_spacy.reranker import Pair, Reranker
+from tk_spacy.tables import Column, Table
 from tk_spacy.treebank import load_treebank
 
 MAX_PARTS = 10**9

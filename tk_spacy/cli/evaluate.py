@@ -22,7 +22,8 @@ from tk_spacy.evaluation import (
     count_pairs,
     scores_from_counts,
 )
-from tk_spacy.report import MORE_SCORE_COLUMNS, Table, bootstrap_note, scores_table
+from tk_spacy.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
+from tk_spacy.tables import Table
 from tk_spacy.treebank import read_conllu
 
 ALL = "all"

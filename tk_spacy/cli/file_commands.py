@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +15,7 @@ from tk_spacy.cli.shell import EXIT_ERROR, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.errors import UserError
 from tk_spacy.file_work import FileResult
-from tk_spacy.report import batch_table
+from tk_spacy.tables import Cell, Column, Table
 
 Output = Annotated[
     Path,
@@ -86,3 +87,51 @@ def run_on_files(
             shell.error(result.error or result.source)
     if failed:
         raise typer.Exit(EXIT_ERROR)
+
+
+def batch_table(
+    files: Sequence[Mapping[str, Any]],
+    total: Mapping[str, Any],
+    *,
+    reranked: bool = True,
+) -> Table:
+    """One row for each file, as `file_work.FileResult.to_dict` has it, and their sum.
+
+    reranked: whether trees were chosen, so that there is something to compare with.
+    """
+    title = "Reranked files" if reranked else "Parsed files"
+    scored = any(row["scores"] for row in files)
+    systems = ("parser", "final") if reranked else ("final",)
+    columns = [
+        Column("file", "input", align="left"),
+        Column("", "status", align="left"),
+        Column("sents.", "sentences"),
+        Column("words", "words"),
+        Column("tokens/s", "tokens_per_second"),
+    ]
+    if reranked:
+        columns.append(Column("changed words", "changed"))
+    if scored:
+        columns += [
+            Column(metric.upper() if system == systems[0] else "→", f"{metric}_{system}")
+            for metric in ("uas", "las")
+            for system in systems
+        ]
+    rows = [_batch_row(row, columns) for row in files]
+    if len(files) > 1:
+        folder = os.path.commonpath([Path(row["input"]).parent for row in files])
+        title = f"{title} of {folder}" if folder else title
+        rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
+        rows.append(_batch_row({**total, "input": "total", "status": ""}, columns))
+    notes = ["Scores of the base parser → of the reranked trees."] if scored and reranked else []
+    return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
+
+
+def _batch_row(row: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
+    cells: dict[str, Cell] = {"input": row["input"], "status": row["status"]}
+    if row["sentences"]:
+        cells |= {name: row[name] for name in ("sentences", "words", "changed")}
+        cells["tokens_per_second"] = round(row["words"] / max(row["seconds"], 1e-9))
+    for system, scores in (row["scores"] or {}).items():
+        cells |= {f"{metric}_{system}": score for metric, score in scores.items()}
+    return tuple(cells.get(column.key) for column in columns)

@@ -12,7 +12,8 @@ import tk_spacy
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.model_files import ModelError
 from tk_spacy.models import Model, is_parser, open_model, read_parser
-from tk_spacy.report import Column, Table, show, table_2
+from tk_spacy.report import table_2
+from tk_spacy.tables import Column, Table, show
 
 
 def info(path: Path) -> tuple[list[Table], dict[str, Any]]:

@@ -17,7 +17,7 @@ from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.errors import UserError
 from tk_spacy.file_work import Job
-from tk_spacy.kbest_io import Form, write_kbest
+from tk_spacy.kbest_writing import Form, write_kbest
 from tk_spacy.models import (
     file_views,
     is_parser,
@@ -26,10 +26,10 @@ from tk_spacy.models import (
     open_model,
     read_parser,
 )
-from tk_spacy.plan import SEARCHES, Search
 from tk_spacy.progress import Progress
-from tk_spacy.report import Column, Table
 from tk_spacy.reranker import Reranker
+from tk_spacy.tables import Column, Table
+from tk_spacy.train_options import SEARCHES, Search
 from tk_spacy.treebank import Sentence, read_conllu
 from tk_spacy.view_files import ViewFiles
 from tk_spacy.views.merging import MergedSource

@@ -10,14 +10,16 @@ import typer
 
 import tk_spacy
 from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.parser_options import Train
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
+from tk_spacy.cli.training import dev_table
 from tk_spacy.extras import CHOICES, check_extras
 from tk_spacy.places import check_different, check_output, check_outside, fingerprint
 from tk_spacy.progress import Progress
 from tk_spacy.properties import morph_note
-from tk_spacy.report import Column, Table, show_seconds
 from tk_spacy.resources import Meter
 from tk_spacy.sampling.settings import SamplingSettings
+from tk_spacy.tables import Column, Table, show_seconds
 from tk_spacy.treebank import Sentence, load_treebank
 
 if TYPE_CHECKING:
@@ -121,9 +123,7 @@ class _Watch:
 
 
 def train_parser_cli(
-    train: Annotated[
-        Path, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
-    ],
+    train: Train,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="MODEL", help="Directory of the parser to write."),
@@ -223,20 +223,8 @@ def train_parser_cli(
 
 def _table(told: dict[str, Any]) -> Table:
     best = max(told["epochs"], key=lambda row: row["uas"] + row["las"], default=None)
-    rows = tuple(
-        (row["epoch"], row["uas"], row["las"], "kept" if row is best else "")
-        for row in told["epochs"]
-    )
-    return Table(
-        title="Scores on dev",
-        columns=(
-            Column("epoch", "epoch"),
-            Column("UAS", "uas"),
-            Column("LAS", "las"),
-            Column("", "kept", align="left"),
-        ),
-        rows=rows,
-    )
+    rows = (((row["epoch"],), row, row is best) for row in told["epochs"])
+    return dev_table((Column("epoch", "epoch"),), rows, mark="kept")
 
 
 def _needed(told: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""What `tk-spacy train` and `demo` share: defaults that depend on others, and the result."""
+"""What the commands that train share: defaults that depend on others, and the result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.report import TrainReport
 from tk_spacy.settings import SUITED, Settings
+from tk_spacy.tables import Cell, Column, Table
 from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
 
 PARTS = ("train", "dev", "test")
@@ -73,6 +74,28 @@ def view_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
                 raise UserError(f"--view-file {value}: {source}.{name} is given twice")
             found[source][name] = file
     return found
+
+
+def dev_table(
+    tried: Sequence[Column],
+    rows: Iterable[tuple[tuple[Cell, ...], Mapping[str, Any], bool]],
+    *,
+    mark: str,
+) -> Table:
+    """The scores on dev of all that a training tried.
+
+    tried: columns that tell the tries apart.  rows: their cells, the scores, and whether this one
+    was taken.  mark: what to call that.
+    """
+    scores = (Column("UAS", "uas"), Column("LAS", "las"))
+    return Table(
+        title="Scores on dev",
+        columns=(*tried, *scores, Column("", mark, align="left")),
+        rows=tuple(
+            (*cells, found["uas"], found["las"], mark if is_best else "")
+            for cells, found, is_best in rows
+        ),
+    )
 
 
 def show_training(

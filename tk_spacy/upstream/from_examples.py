@@ -21,7 +21,7 @@ from tk_spacy.candidates import (
     check_alternatives,
 )
 from tk_spacy.extras import check_extras
-from tk_spacy.kbest_io import read_kbest
+from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.places import work_directory
 from tk_spacy.properties import Schema, morph_note
 from tk_spacy.reranker import Reranker

@@ -25,7 +25,8 @@ from typing import Any, Literal
 
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_io import read_kbest, write_kbest
+from tk_spacy.kbest_reading import read_kbest
+from tk_spacy.kbest_writing import write_kbest
 from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.views.merging import MergedSource

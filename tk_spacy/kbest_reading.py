@@ -1,17 +1,4 @@
-"""k-best files: candidate lists as CoNLL-U that any UD tool still reads.
-
-Compact form, which we write: HEAD and DEPREL hold the first candidate, and each candidate is one
-comment line, a score per source and then HEAD:DEPREL of each word:
-
-    # tk_candidate_1 = sampling:12.3,spacy:-0.4 2:nsubj 0:root
-    # tk_base = 2                                (where the upstream's own tree is not the first)
-    # tk_base_spacy = 1                          (the own tree of a further parser)
-
-Expanded form, which other parsers can write: consecutive sentence blocks with one `# sent_id`,
-each with `# rank = R` and `# score = S`.  It holds one source.
-
-All else of a sentence is kept as it was read; the lines named above are replaced when writing.
-"""
+"""Reading k-best files of both forms (see `kbest_writing`), and lists from them for sentences."""
 
 from __future__ import annotations
 
@@ -19,55 +6,21 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NoReturn
 
 import numpy as np
 
 from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
 from tk_spacy.kbest_lines import read_lines
-from tk_spacy.treebank import Sentence, read_conllu, write_conllu
-
-Form = Literal["compact", "expanded"]
-Pair = tuple[Sentence, CandidateList]
+from tk_spacy.kbest_writing import NEXT_ARC, OWN_COMMENTS, Pair, fail
+from tk_spacy.treebank import Sentence, read_conllu
 
 _CANDIDATE = re.compile(r"#\s*tk_candidate_(\d+)\s*=\s*(.*)")
 _BASE = re.compile(r"#\s*tk_base\s*=\s*(.*)")
 _FURTHER_BASE = re.compile(r"#\s*tk_base_([^\s:,=]+)\s*=\s*(.*)")
 _RANK = re.compile(r"#\s*rank\s*=\s*(.*)")
 _SCORE = re.compile(r"#\s*score\s*=\s*(.*)")
-_OWN_COMMENTS = re.compile(r"#\s*(?:tk_candidate_\d+|tk_base(?:_[^\s:,=]+)?|rank|score)\s*=")
-_NEXT_ARC = re.compile(r" (?=\d+:)")
-_SOURCE_NAME = re.compile(r"[^\s:,=]+")
 DEFAULT_SOURCE = "kbest"
 MAX_DIGITS = 9
-
-
-def write_kbest(
-    path: str | os.PathLike[str], pairs: Iterable[Pair], *, form: Form = "compact"
-) -> int:
-    """Write lists with their sentences as they come, atomically; returns the sentences written.
-
-    The expanded form keeps the main source's scores only, and needs a sent_id in every sentence.
-    """
-    if form not in ("compact", "expanded"):
-        raise ValueError(f"form must be compact or expanded, got {form!r}")
-    written = 0
-
-    def blocks() -> Iterator[Sentence]:
-        nonlocal written
-        for sentence, trees in pairs:
-            if len(sentence) != trees.n_words:
-                raise ValueError(
-                    f"sentence has {len(sentence)} words, its candidates {trees.n_words}"
-                )
-            written += 1
-            if form == "compact":
-                yield _compact(sentence, trees)
-            else:
-                yield from _expanded(sentence, trees)
-
-    write_conllu(path, blocks())
-    return written
 
 
 def read_kbest(
@@ -100,7 +53,7 @@ def read_kbest(
         for group in _groups(read_conllu(path)):
             yield _read_group(group, inventory, source, k)
     else:
-        _fail(first, 0, "no k-best file: neither '# tk_candidate_1 = ...' nor '# rank = ...'")
+        fail(first, 0, "no k-best file: neither '# tk_candidate_1 = ...' nor '# rank = ...'")
 
 
 class FileSource:
@@ -166,42 +119,6 @@ class FileSource:
         raise CandidateError(f"{self.path}: no candidates for sentence {wanted or number}")
 
 
-def _compact(sentence: Sentence, trees: CandidateList) -> Sentence:
-    for name in trees.sources:
-        if not _SOURCE_NAME.fullmatch(name):
-            raise ValueError(
-                f"source name {name!r} must have no space, colon, comma or equals sign"
-            )
-    lines = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
-    names = trees.inventory.names
-    rows = zip(trees.heads.tolist(), trees.labels.tolist(), trees.scores.tolist(), strict=True)
-    for number, (heads, labels, scores) in enumerate(rows, start=1):
-        given = ",".join(
-            f"{name}:{score!r}" for name, score in zip(trees.sources, scores, strict=True)
-        )
-        for label in set(labels):
-            if _NEXT_ARC.search(names[label]):
-                reason = "a k-best file cannot tell its space and number from the next arc"
-                _fail(sentence, 0, f"label {names[label]!r}: {reason}; rename it")
-        tree = " ".join(
-            [f"{head}:{names[label]}" for head, label in zip(heads, labels, strict=True)]
-        )
-        lines.append(f"# tk_candidate_{number} = {given} {tree}")
-    if trees.base:
-        lines.append(f"# tk_base = {trees.base + 1}")
-    lines += [f"# tk_base_{name} = {row + 1}" for name, row in trees.bases.items()]
-    return sentence.with_comments(lines).with_tree(trees.heads[0], trees.deprels(0))
-
-
-def _expanded(sentence: Sentence, trees: CandidateList) -> Iterator[Sentence]:
-    if sentence.sent_id is None:
-        raise CandidateError("the expanded k-best form needs a sent_id in every sentence")
-    kept = [line for line in sentence.comments if not _OWN_COMMENTS.match(line)]
-    for j in range(len(trees)):
-        rank = [f"# rank = {j + 1}", f"# score = {float(trees.scores[j, 0])!r}"]
-        yield sentence.with_comments([*kept, *rank]).with_tree(trees.heads[j], trees.deprels(j))
-
-
 def _read_compact(
     sentence: Sentence,
     inventory: LabelInventory,
@@ -225,9 +142,9 @@ def _read_compact(
     for name, row in {"": base, **bases}.items():
         key = f"tk_base_{name}" if name else "tk_base"
         if row > len(heads):
-            _fail(sentence, 0, f"{key} is {row}, but there are {len(heads)} candidates")
+            fail(sentence, 0, f"{key} is {row}, but there are {len(heads)} candidates")
         if name and name not in sources:
-            _fail(sentence, 0, f"{key}: candidate 1 has no score of {name!r}")
+            fail(sentence, 0, f"{key}: candidate 1 has no score of {name!r}")
     trees = _build(
         sentence,
         places,
@@ -240,7 +157,7 @@ def _read_compact(
         bases={name: row - 1 for name, row in bases.items()},
         k=k,
     )
-    kept = [line for _, line in lines if not _OWN_COMMENTS.match(line)]
+    kept = [line for _, line in lines if not OWN_COMMENTS.match(line)]
     return sentence.with_comments(kept).with_tree(trees.heads[0], trees.deprels(0)), trees
 
 
@@ -272,12 +189,12 @@ def _read_lines_plainly(
         if match is None:
             continue
         if match[1] != str(len(arcs) + 1):
-            _fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1][:20]}")
+            fail(sentence, offset, f"tk_candidate_{len(arcs) + 1} expected, got {match[1][:20]}")
         scores, *tree = match[2].split(" ")
         if len(tree) > n:  # labels may hold spaces
-            scores, *tree = _NEXT_ARC.split(match[2])
+            scores, *tree = NEXT_ARC.split(match[2])
         if len(tree) != n:
-            _fail(sentence, offset, f"{len(tree)} HEAD:DEPREL pairs for {n} words")
+            fail(sentence, offset, f"{len(tree)} HEAD:DEPREL pairs for {n} words")
         for text in tree:
             if text not in cache:
                 cache[text] = _read_arc(text, sentence, offset, inventory)
@@ -285,11 +202,11 @@ def _read_lines_plainly(
         given.append(_read_scores(scores, sentence, offset))
         places.append(offset)
     if not arcs:
-        _fail(sentence, 0, "no '# tk_candidate_1 = ...' in this sentence")
+        fail(sentence, 0, "no '# tk_candidate_1 = ...' in this sentence")
     sources = list(given[0])
     for offset, by_name in zip(places, given, strict=True):
         if set(by_name) - set(sources):
-            _fail(sentence, offset, f"sources {list(by_name)} are not those of candidate 1")
+            fail(sentence, offset, f"sources {list(by_name)} are not those of candidate 1")
     table = np.array(arcs, dtype=np.int32)
     values = np.array([[row.get(name, math.nan) for name in sources] for row in given])
     return places, table[:, :, 0], table[:, :, 1], values, sources
@@ -309,12 +226,12 @@ def _read_group(
         }
         for name in ("rank", "score"):
             if name not in found:
-                _fail(block, 0, f"no '# {name} = ...' in this sentence")
+                fail(block, 0, f"no '# {name} = ...' in this sentence")
         if _natural(found["rank"][1], block, found["rank"][0], "rank") != rank:
-            _fail(block, found["rank"][0], f"rank {rank} expected, got {found['rank'][1]}")
+            fail(block, found["rank"][0], f"rank {rank} expected, got {found['rank'][1]}")
         scores.append(_number(found["score"][1], block, found["score"][0]))
         if block.forms != first.forms:
-            _fail(block, 0, f"other words than in the sentence's first block (line {first.line})")
+            fail(block, 0, f"other words than in the sentence's first block (line {first.line})")
     trees = _build(
         first,
         [0] * len(group),
@@ -327,7 +244,7 @@ def _read_group(
         bases={},
         k=k,
     )
-    kept = [line for line in first.comments if not _OWN_COMMENTS.match(line)]
+    kept = [line for line in first.comments if not OWN_COMMENTS.match(line)]
     return first.with_comments(kept), trees
 
 
@@ -352,7 +269,7 @@ def _build(
     except CandidateError as error:
         match = re.match(r"candidate (\d+)", str(error))
         offset = places[int(match[1]) - 1] if match else 0
-        _fail(sentence, offset, str(error))
+        fail(sentence, offset, str(error))
 
 
 def _groups(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
@@ -360,7 +277,7 @@ def _groups(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
     group: list[Sentence] = []
     for sentence in sentences:
         if sentence.sent_id is None:
-            _fail(sentence, 0, "no sent_id, which the expanded k-best form needs")
+            fail(sentence, 0, "no sent_id, which the expanded k-best form needs")
         begins = any(
             match[1].strip() == "1" for line in sentence.comments if (match := _RANK.match(line))
         )
@@ -377,9 +294,9 @@ def _read_arc(
 ) -> tuple[int, int]:
     head, colon, label = text.partition(":")
     if not colon or not label or "\t" in label or not (head.isascii() and head.isdigit()):
-        _fail(sentence, offset, f"{text!r} is not HEAD:DEPREL")
+        fail(sentence, offset, f"{text!r} is not HEAD:DEPREL")
     if len(head) > MAX_DIGITS:
-        _fail(sentence, offset, f"a HEAD of {len(head)} digits lies outside 0..{len(sentence)}")
+        fail(sentence, offset, f"a HEAD of {len(head)} digits lies outside 0..{len(sentence)}")
     return int(head), inventory.add(label)
 
 
@@ -388,9 +305,9 @@ def _read_scores(text: str, sentence: Sentence, offset: int) -> dict[str, float]
     for item in text.split(","):
         name, colon, value = item.partition(":")
         if not colon or not name:
-            _fail(sentence, offset, f"{item!r} is not SOURCE:SCORE")
+            fail(sentence, offset, f"{item!r} is not SOURCE:SCORE")
         if name in scores:
-            _fail(sentence, offset, f"source {name!r} is given twice")
+            fail(sentence, offset, f"source {name!r} is given twice")
         scores[name] = _number(value, sentence, offset)
     return scores
 
@@ -399,9 +316,9 @@ def _number(text: str, sentence: Sentence, offset: int) -> float:
     try:
         score = float(text)
     except ValueError:
-        _fail(sentence, offset, f"score {text!r} is no number")
+        fail(sentence, offset, f"score {text!r} is no number")
     if math.isinf(score):
-        _fail(sentence, offset, f"score {text!r} is infinite; give a number, or nan for no score")
+        fail(sentence, offset, f"score {text!r} is infinite; give a number, or nan for no score")
     return score
 
 
@@ -409,13 +326,8 @@ def _natural(text: str, sentence: Sentence, offset: int, name: str) -> int:
     text = text.strip()
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else 0
     if number < 1:
-        _fail(sentence, offset, f"{name} {text[:40]!r} is no number from 1 up")
+        fail(sentence, offset, f"{name} {text[:40]!r} is no number from 1 up")
     return number
-
-
-def _fail(sentence: Sentence, offset: int, reason: str) -> NoReturn:
-    name = f"sentence {sentence.sent_id}: " if sentence.sent_id else ""
-    raise CandidateError(f"{sentence.path}:{sentence.line + offset}: {name}{reason}")
 
 
 def _chain(first: Sentence, rest: Iterator[Sentence]) -> Iterator[Sentence]:
