@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from tk_spacy.sorted_values cimport find_value
+
 cdef extern from "lanes.h":
     enum:
         TK_RUN
@@ -95,14 +97,8 @@ cdef inline Py_ssize_t find_key(const BlockView *block, uint64_t key) noexcept n
 
 cdef inline uint8_t code_of(const int32_t *names, int n, int32_t name) noexcept nogil:
     """The byte that stands for a name, NO_CODE where the block has none."""
-    cdef int low = 0, high = n, middle
-    while low < high:
-        middle = (low + high) >> 1
-        if names[middle] < name:
-            low = middle + 1
-        else:
-            high = middle
-    return <uint8_t>low if low < n and names[low] == name else <uint8_t>NO_CODE
+    cdef Py_ssize_t place = find_value(names, n, name)
+    return <uint8_t>place if place >= 0 else <uint8_t>NO_CODE
 
 
 cdef void fill_group_row(

@@ -9,6 +9,9 @@ from libc.stdint cimport int32_t
 
 import numpy as np
 
+from tk_spacy.sorted_values cimport find_value
+
+
 cdef class RowKeeper:
     """The directory of kept rows.
 
@@ -96,7 +99,7 @@ cdef class RowKeeper:
             kept[self.n_groups + c] = NO_PLACE
             rest[c] = singles[row, c]
             at = slot * self.n_singles + c
-            at = _find(<const int32_t *>self.value_table[at], self.n_values[at], rest[c])
+            at = find_value(<const int32_t *>self.value_table[at], self.n_values[at], rest[c])
             if at >= 0:
                 kept[self.n_groups + c] = self._place(slot, self.n_groups + c, <int32_t>at)
                 if kept[self.n_groups + c] == NO_PLACE:
@@ -137,14 +140,3 @@ cdef class RowKeeper:
     def wanted(self):
         """The places that the present batch needs, ascending: int32[_]."""
         return np.flatnonzero(np.asarray(self.stamps)[: self.used] == self.batch).astype(np.int32)
-
-
-cdef Py_ssize_t _find(const int32_t *values, Py_ssize_t n, int32_t value) noexcept nogil:
-    cdef Py_ssize_t low = 0, high = n, middle
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < n and values[low] == value else -1
