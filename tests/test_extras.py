@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
+from scoring_problems import Problem
 from test_kernel import KERNEL_TYPES, choices_of, encoded_parts, enumerated, random_tree
-from test_scoring import Problem
 
 from tk_spacy.errors import UserError
 from tk_spacy.extras import Extra, check_extras, check_names, read_table, read_tables

@@ -5,120 +5,20 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scoring_problems import TOLERANCE, random_problem
 
-from tk_spacy import support_log, support_scoring
-from tk_spacy.all_arcs import score_all_arcs
+from tk_spacy import support_scoring
 from tk_spacy.blocks import MAX_NAMES, SIZE, Block, block_bounds
-from tk_spacy.kernel import kernel_matrix, node_columns, slot_layout
+from tk_spacy.kernel import node_columns, slot_layout
 from tk_spacy.node_groups import NodeGroups
 from tk_spacy.part_types import PART_TYPES, part_type
-from tk_spacy.plain_scoring import length_bins
-from tk_spacy.scoring import CompiledParts
-from tk_spacy.support import Support, SupportParts
-from tk_spacy.support_log import FEW, SupportLog
-from tk_spacy.support_scoring import SupportScorer, compile_parts
-
-TOLERANCE = 1e-6
-"""Of the sum of |weight| * k: what single precision may cost."""
-
-
-@dataclass
-class Problem:
-    """Support parts and parts to score, in slot form, over one table of nodes each."""
-
-    name: str
-    skip: tuple[str, ...]
-    nodes: np.ndarray
-    support_nodes: np.ndarray
-    parts: np.ndarray
-    support_parts: np.ndarray
-    weights: np.ndarray
-    groups: list[list[int]] | None = None
-
-    @property
-    def kind(self):
-        return part_type(self.name)
-
-    @property
-    def skips(self):
-        return np.array(self.kind.skips(self.skip), dtype=np.int32)
-
-    def expected(self):
-        """The scores by the slow twin, and the sums of |weight| * k."""
-        matrix = kernel_matrix(
-            self.kind, self.nodes, self.parts, self.support_nodes, self.support_parts,
-            skips=self.skips, n_threads=1,
-        )  # fmt: skip
-        return matrix @ self.weights, matrix @ np.abs(self.weights)
-
-    def support(self):
-        columns = []
-        column = 0
-        for kind in slot_layout(self.kind):
-            columns.append(self.support_parts[:, column])
-            column += 1
-            if kind:
-                distances = np.ascontiguousarray(self.support_parts[:, column])
-                columns += [distances, length_bins(distances)]
-                column += 1
-        q = len(self.weights)
-        origins = np.zeros((0, 3), dtype=np.int32)
-        parts = SupportParts(
-            np.array(columns, dtype=np.int32).reshape(len(columns), q),
-            self.weights,
-            origins,
-            np.zeros(0),
-        )
-        return Support(self.support_nodes, {self.name: parts}, {self.name: self.skips})
-
-    def scores(self, *, n_threads=1, **options):
-        scorer = SupportScorer(self.support(), self.groups, **options)
-        out = np.zeros(len(self.parts))
-        scorer.add_scores([self.nodes], [[self.parts]], [[out]], n_threads=n_threads)
-        return out
-
-    def check(self, **options):
-        scores, scale = self.expected()
-        for n_threads in (1, 2, 3):
-            found = self.scores(n_threads=n_threads, **options)
-            assert (np.abs(found - scores) <= TOLERANCE * scale).all()
-
-
-def random_parts(rng, kind, n, n_nodes, *, n_labels=5, longest=12):
-    """Parts in slot form; labels and distances are sometimes missing (0)."""
-    columns = []
-    for slot in slot_layout(kind):
-        if slot:
-            columns += [rng.integers(0, n_labels, n), rng.integers(-longest, longest + 1, n)]
-        else:
-            columns.append(rng.integers(0, n_nodes, n))
-    return np.array(columns, dtype=np.int32).T.copy()
-
-
-def random_problem(
-    seed, *, name="arc", skip=(), n_properties=9, n_values=3, n_support=300, n_parts=40,
-    groups=None, n_nodes=30, **options,
-):  # fmt: skip
-    rng = np.random.default_rng(seed)
-    kind = part_type(name)
-    return Problem(
-        name=name,
-        skip=skip,
-        nodes=rng.integers(0, n_values, (n_nodes, n_properties)).astype(np.int32),
-        support_nodes=rng.integers(0, n_values, (2 * n_nodes, n_properties)).astype(np.int32),
-        parts=random_parts(rng, kind, n_parts, n_nodes, **options),
-        support_parts=random_parts(rng, kind, n_support, 2 * n_nodes, **options),
-        weights=rng.normal(size=n_support) * 10.0 ** rng.integers(-6, 3, n_support),
-        groups=groups,
-    )
-
+from tk_spacy.support_scoring import SupportScorer
 
 GROUPINGS = [None, [], [[0, 4, 5], [1, 6], [2, 7, 8]], [[8], [0]]]
 
@@ -327,119 +227,6 @@ def test_threads_give_equal_bits():
     problem = random_problem(13, n_support=3 * SIZE, n_parts=200)
     found = [problem.scores(n_threads=n).tobytes() for n in (1, 2, 3, 8)]
     assert len(set(found)) == 1
-
-
-@pytest.mark.parametrize("name", ["arc", "grandparent"])
-def test_growing_log_scores_what_came_since_a_mark(name):
-    rng = np.random.default_rng(14)
-    kind = part_type(name)
-    kinds = slot_layout(kind)
-    skips = np.array(kind.skips(), dtype=np.int32)
-    log = SupportLog((name,), 6, groups=[[0, 1, 2], [4]])
-    nodes = rng.integers(0, 3, (12, 6)).astype(np.int32)
-    query = random_parts(rng, kind, 25, 12)
-    marks, history = [log.mark()], []
-    for update in range(2200):
-        words = rng.integers(0, 3, (9, 6)).astype(np.int32)
-        rows = random_parts(rng, kind, int(rng.integers(1, 8)), 9)
-        signs = rng.choice([-1, 1], len(rows)).astype(np.int32)
-        log.append(words, (rows,), (signs,), weight=0.5, averaged=0.1, origin=(0, update))
-        matrix = kernel_matrix(kind, nodes, query, words, rows, skips=skips, n_threads=1)
-        history.append((matrix @ (0.5 * signs), matrix.sum(axis=1) * 0.5))
-        if update % 150 == 149:
-            marks.append(log.mark())
-            for back in (1, 2, 5, len(marks)):
-                mark = marks[-back] if back <= len(marks) else marks[0]
-                out = np.zeros(len(query))
-                log.add_scores([nodes], [[query]], [[out]], since=mark, n_threads=2)
-                scores = sum((h[0] for h in history[mark.updates :]), np.zeros(len(query)))
-                scale = sum((h[1] for h in history[mark.updates :]), np.zeros(len(query)))
-                assert (np.abs(out - scores) <= TOLERANCE * scale).all()
-    assert log.mark().parts[0] > 2 * SIZE > 8 * FEW
-    assert len(kinds) in (3, 5)
-    # What came before a mark can be forgotten, and only that.
-    log.forget(marks[-3])
-    out = np.zeros(len(query))
-    log.add_scores([nodes], [[query]], [[out]], since=marks[-3], n_threads=1)
-    assert out == pytest.approx(sum(h[0] for h in history[marks[-3].updates :]), rel=1e-5)
-    with pytest.raises(ValueError, match="part 0 is forgotten"):
-        log.add_scores([nodes], [[query]], [[out]], since=marks[0], n_threads=1)
-
-
-def test_growing_log_without_parts_of_a_type(monkeypatch):
-    """As when sentences are too short for any; combinations are forgotten meanwhile."""
-    monkeypatch.setattr(support_log, "MOST_COMBINATIONS", 0)
-    rng = np.random.default_rng(18)
-    log = SupportLog(("arc", "tri-sibling"), 6)
-    nodes = rng.integers(0, 3, (9, 6)).astype(np.int32)
-    arcs = random_parts(rng, part_type("arc"), FEW, 9)
-    none = random_parts(rng, part_type("tri-sibling"), 0, 9)
-    query = random_parts(rng, part_type("tri-sibling"), 5, 9)
-    mark = log.mark()
-    signs = (np.ones(FEW, dtype=np.int32), np.zeros(0, dtype=np.int32))
-    log.append(nodes, (arcs, none), signs, weight=1.0, averaged=1.0, origin=(0, 0))
-    expected = kernel_matrix(part_type("arc"), nodes, arcs, nodes, arcs).sum(axis=1)
-    for _ in range(2):
-        out = [np.zeros(FEW), np.zeros(5)]
-        log.add_scores([nodes], [[arcs, query]], [out], since=mark, n_threads=1)
-        assert out[0] == pytest.approx(expected)
-        assert not out[1].any()
-
-
-@pytest.mark.parametrize("skip", [(), ("h", "m")])
-@pytest.mark.parametrize("n_words", [1, 6, 40])
-def test_all_arcs_equal_single_arcs(skip, n_words):
-    problem = random_problem(15, skip=skip, n_nodes=n_words + 1, n_support=SIZE + 500, n_labels=6)
-    groups = NodeGroups([[0, 1, 2], [3, 4]], 9)
-    support = problem.support()
-    ids, singles = groups.encode(support.nodes)
-    compiled = compile_parts(
-        slot_layout(problem.kind), problem.skips, groups, columns=support.types["arc"].columns,
-        weights=problem.weights, ids=ids, singles=singles,
-    )  # fmt: skip
-    ids, singles = groups.encode(problem.nodes)
-    plain, by_label, labels = score_all_arcs(compiled, ids, singles, n_threads=1)
-    again = score_all_arcs(compiled, ids, singles, n_threads=3)
-    assert plain.tobytes() == again[0].tobytes()
-    assert by_label.tobytes() == again[1].tobytes()
-    assert labels.tolist() == [1, 2, 3, 4, 5]
-    heads, modifiers = np.indices(plain.shape)
-    wanted = (heads != modifiers) & (modifiers > 0)
-    for label in (0, 3, 5, 99):
-        problem.parts = np.column_stack(
-            [heads[wanted], np.full(wanted.sum(), label), (modifiers - heads)[wanted],
-             modifiers[wanted]]
-        ).astype(np.int32)  # fmt: skip
-        scores, scale = problem.expected()
-        found = plain.copy()
-        if label in labels:
-            found += by_label[labels.tolist().index(label)]
-        assert (np.abs(found[wanted] - scores) <= TOLERANCE * scale).all()
-    assert not plain[:, 0].any()
-
-
-def test_all_arcs_of_a_long_sentence_with_few_kept_rows():
-    problem = random_problem(16, n_nodes=90, n_values=5, n_support=200)
-    groups = NodeGroups([[0, 1, 2, 3], [4, 5]], 9)
-    support = problem.support()
-    kinds = slot_layout(problem.kind)
-    ids, singles = groups.encode(support.nodes)
-    results = []
-    for limit in (7, 1000):
-        compiled = CompiledParts(kinds, problem.skips, groups, [np.zeros(0, np.int32)] * 6, limit)
-        columns = support.types["arc"].columns
-        compiled.append(columns, problem.weights, ids, singles)
-        results.append(score_all_arcs(compiled, *groups.encode(problem.nodes), n_threads=2))
-    assert all((a == b).all() for a, b in zip(*results, strict=True))
-
-
-def test_scores_of_other_parts_than_arcs_are_refused():
-    kinds = slot_layout(part_type("sibling"))
-    compiled = CompiledParts(
-        kinds, np.array(part_type("sibling").skips()), NodeGroups([[0]], 1), [], 10
-    )
-    with pytest.raises(ValueError, match=r"expected those of arcs"):
-        score_all_arcs(compiled, np.zeros((2, 1), np.int32), np.zeros((2, 0), np.int32))
 
 
 def test_groups_are_a_partition():

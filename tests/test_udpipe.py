@@ -1,10 +1,7 @@
-"""UDPipe's parser: trained, stored, as a voter, as a component, and as a view in a whole model."""
+"""UDPipe's parser: trained, stored, and as a voter."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import json
 import os
 import pickle
 import signal
@@ -17,16 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spacy
 from test_cli import invoke
-from trainings import QUICK_SAMPLING, folder, parser_options, same_trees, stripped, treebank
+from trainings import stripped, treebank
+from udpipe_parsers import NEW, QUICK, SENTENCES, needs_udpipe, parsed, parser
 
-from tk_spacy.batch import rerank_files
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
 from tk_spacy.model_files import ModelError
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.report import TrainReport
 from tk_spacy.synthetic import generate
 from tk_spacy.treebank import Sentence, check_tree, load_treebank, read_conllu
 from tk_spacy.udpipe import process, training
@@ -34,26 +28,8 @@ from tk_spacy.udpipe.parser import UdpipeParser, to_deprel, to_udpipe
 from tk_spacy.udpipe.settings import ORACLES, UdpipeSettings
 from tk_spacy.udpipe.source import UdpipeSource
 from tk_spacy.udpipe.training import train_udpipe_parser
-from tk_spacy.udpipe_component import TkUdpipe, add_udpipe
 from tk_spacy.views.agreement import agreement
 from tk_spacy.views.making import make_views
-
-QUICK = {"iterations": 2, "hidden_layer": 20, "embedding_form": 10}
-SENTENCES = list(generate(40, seed=3))
-NEW = list(generate(12, seed=5))
-
-needs_udpipe = pytest.mark.skipif(
-    importlib.util.find_spec("ufal") is None, reason="ufal.udpipe is not installed"
-)
-
-
-@functools.cache
-def parser() -> UdpipeParser:
-    return train_udpipe_parser(SENTENCES, settings=UdpipeSettings(**QUICK))
-
-
-def parsed(parser: UdpipeParser, sentences: list[Sentence]) -> list[tuple[list[int], Any]]:
-    return [(heads.tolist(), deprels) for heads, deprels in parser.parse(sentences)]
 
 
 def las(parser: UdpipeParser, gold: list[Sentence]) -> float:
@@ -341,123 +317,3 @@ def test_udpipe_source_parses_a_sentence_once(monkeypatch: pytest.MonkeyPatch) -
     assert sum(asked) == len({s.forms for s in NEW[:4]})
     list(source.candidates(NEW, k=2))  # more than are remembered
     assert len(source._known) == 4
-
-
-# The component
-
-
-@needs_udpipe
-def test_udpipe_component_parses_and_survives_disk_and_bytes(tmp_path: Path) -> None:
-    from tk_spacy.upstream.corpus import doc_from_sentence
-
-    nlp = spacy.blank("xx")
-    component = add_udpipe(nlp, parser())
-    assert component.labels == parser().labels
-    nlp.to_disk(tmp_path / "nlp")
-    blank = spacy.blank("xx")
-    blank.add_pipe("tk_udpipe")
-    for pipeline in (nlp, spacy.load(tmp_path / "nlp"), blank.from_bytes(nlp.to_bytes())):
-        for sentence, (heads, deprels) in zip(NEW, parsed(parser(), NEW), strict=True):
-            doc = pipeline.get_pipe("tk_udpipe")(doc_from_sentence(pipeline.vocab, sentence))
-            own = [0 if t.head.i == t.i else t.head.i + 1 for t in doc]
-            assert own == heads
-            assert [t.dep_.lower() for t in doc] == [d.lower() for d in deprels]
-    untrained = spacy.blank("xx").add_pipe("tk_udpipe")
-    with pytest.raises(UserError, match="tk_udpipe"):
-        untrained.predict([])
-
-
-@needs_udpipe
-def test_udpipe_component_is_trained_from_examples(tmp_path: Path) -> None:
-    from tk_spacy.upstream.corpus import read_examples
-
-    nlp = spacy.blank("xx")
-    component = nlp.add_pipe("tk_udpipe", config={"settings": QUICK})
-    assert isinstance(component, TkUdpipe)
-    examples = list(read_examples(SENTENCES, nlp))
-    nlp.initialize(lambda: examples)
-    assert component.parser is not None
-    assert component.parser.settings == UdpipeSettings(**QUICK)
-    nlp.to_disk(tmp_path / "nlp")
-    other = spacy.blank("xx").add_pipe("tk_udpipe")
-    other.initialize(list, model=tmp_path / "nlp")
-    assert other.to_bytes() == component.to_bytes()
-    with pytest.raises(UserError, match="tk_udpipe: unknown setting 'depth'"):
-        spacy.blank("xx").add_pipe("tk_udpipe", config={"settings": {"depth": 1}})
-
-
-# The view in a model
-
-
-@functools.cache
-def udpipe_training() -> tuple[Path, TrainReport]:
-    """A model with a sampling parser and a tiny UDPipe parser."""
-    path = folder() / "udpipe-model"
-    return path, train_pipeline(udpipe_options(path))
-
-
-def udpipe_options(output: Path, **changes: Any) -> Any:
-    own = {"views": ("sampling", "udpipe"), "sampling": QUICK_SAMPLING, "udpipe": QUICK}
-    return parser_options(output, **{**own, "max_steps": None, **changes})
-
-
-@needs_udpipe
-def test_udpipe_view_in_a_model(tmp_path: Path) -> None:
-    path, report = udpipe_training()
-    assert list(report.betas) == ["sampling", "udpipe", "combiner"]
-    assert set(report.run_time.views) == {"sampling", "udpipe"}
-    nlp = spacy.load(path)
-    assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
-    assert nlp.component_names == ["tk_parser", "tk_udpipe", "tk_reranker"]
-    # The scores in the report are those of the model that was written.
-    bare = stripped(treebank()["test"], tmp_path / "bare.conllu")
-    (result,) = rerank_files(path, [treebank()["test"]], tmp_path / "out", n_threads=1)
-    final = result.to_dict()["scores"]["final"]
-    wanted = list(report.parts["test"].scores.values())
-    assert any(row.las == pytest.approx(final["las"]) for row in wanted)
-    rerank_files(path, [bare], tmp_path / "again.conllu", n_threads=1)
-    assert same_trees(tmp_path / "out", tmp_path / "again.conllu")
-    # The component chooses what the command chooses.
-    from tk_spacy.upstream.corpus import doc_from_sentence
-
-    for sentence in load_treebank(tmp_path / "out")[:5]:
-        doc = nlp(doc_from_sentence(nlp.vocab, sentence))
-        assert [0 if t.head.i == t.i else t.head.i + 1 for t in doc] == sentence.heads.tolist()
-    shown = invoke("info", path)
-    assert "UDPipe, trained, projective, 2 iterations, 2 folds" in shown.stdout
-
-
-@needs_udpipe
-def test_udpipe_view_is_resumed(tmp_path: Path) -> None:
-    wanted = udpipe_options(tmp_path / "model", workdir=tmp_path / "work", processes=2)
-    train_pipeline(wanted)
-    kept = (tmp_path / "work" / "udpipe" / "parser.udpipe").read_bytes()
-    component = tmp_path / "model" / "tk_udpipe" / "parser.udpipe"
-    assert component.read_bytes() == kept
-    # In processes as in this one.
-    assert (udpipe_training()[0] / "tk_udpipe" / "parser.udpipe").read_bytes() == kept
-    record = tmp_path / "work" / "udpipe" / "training.json"
-    before = record.stat().st_mtime_ns
-    train_pipeline(replace(wanted, overwrite=True))
-    assert record.stat().st_mtime_ns == before
-    assert json.loads(record.read_text())["seconds"] > 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--views", "udpipe"), "the udpipe view gives one tree a sentence"),
-        (("--udpipe", "iterations=2"), "iterations concerns the udpipe view only"),
-        (("--views", "sampling,udpipe", "--udpipe", "x=2"), "unknown setting 'x'"),
-    ],
-)
-def test_cli_train_refuses_udpipe_options(
-    tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    files = treebank()
-    result = invoke(
-        "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "m", *arguments
-    )
-    assert result.exit_code == 1
-    assert message in result.stderr
-    assert list(tmp_path.iterdir()) == []

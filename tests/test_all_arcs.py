@@ -1,0 +1,71 @@
+"""The scores of all arcs of a sentence at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scoring_problems import TOLERANCE, random_problem
+
+from tk_spacy.all_arcs import score_all_arcs
+from tk_spacy.blocks import SIZE
+from tk_spacy.kernel import slot_layout
+from tk_spacy.node_groups import NodeGroups
+from tk_spacy.part_types import part_type
+from tk_spacy.scoring import CompiledParts
+from tk_spacy.support_scoring import compile_parts
+
+
+@pytest.mark.parametrize("skip", [(), ("h", "m")])
+@pytest.mark.parametrize("n_words", [1, 6, 40])
+def test_all_arcs_equal_single_arcs(skip, n_words):
+    problem = random_problem(15, skip=skip, n_nodes=n_words + 1, n_support=SIZE + 500, n_labels=6)
+    groups = NodeGroups([[0, 1, 2], [3, 4]], 9)
+    support = problem.support()
+    ids, singles = groups.encode(support.nodes)
+    compiled = compile_parts(
+        slot_layout(problem.kind), problem.skips, groups, columns=support.types["arc"].columns,
+        weights=problem.weights, ids=ids, singles=singles,
+    )  # fmt: skip
+    ids, singles = groups.encode(problem.nodes)
+    plain, by_label, labels = score_all_arcs(compiled, ids, singles, n_threads=1)
+    again = score_all_arcs(compiled, ids, singles, n_threads=3)
+    assert plain.tobytes() == again[0].tobytes()
+    assert by_label.tobytes() == again[1].tobytes()
+    assert labels.tolist() == [1, 2, 3, 4, 5]
+    heads, modifiers = np.indices(plain.shape)
+    wanted = (heads != modifiers) & (modifiers > 0)
+    for label in (0, 3, 5, 99):
+        problem.parts = np.column_stack(
+            [heads[wanted], np.full(wanted.sum(), label), (modifiers - heads)[wanted],
+             modifiers[wanted]]
+        ).astype(np.int32)  # fmt: skip
+        scores, scale = problem.expected()
+        found = plain.copy()
+        if label in labels:
+            found += by_label[labels.tolist().index(label)]
+        assert (np.abs(found[wanted] - scores) <= TOLERANCE * scale).all()
+    assert not plain[:, 0].any()
+
+
+def test_all_arcs_of_a_long_sentence_with_few_kept_rows():
+    problem = random_problem(16, n_nodes=90, n_values=5, n_support=200)
+    groups = NodeGroups([[0, 1, 2, 3], [4, 5]], 9)
+    support = problem.support()
+    kinds = slot_layout(problem.kind)
+    ids, singles = groups.encode(support.nodes)
+    results = []
+    for limit in (7, 1000):
+        compiled = CompiledParts(kinds, problem.skips, groups, [np.zeros(0, np.int32)] * 6, limit)
+        columns = support.types["arc"].columns
+        compiled.append(columns, problem.weights, ids, singles)
+        results.append(score_all_arcs(compiled, *groups.encode(problem.nodes), n_threads=2))
+    assert all((a == b).all() for a, b in zip(*results, strict=True))
+
+
+def test_scores_of_other_parts_than_arcs_are_refused():
+    kinds = slot_layout(part_type("sibling"))
+    compiled = CompiledParts(
+        kinds, np.array(part_type("sibling").skips()), NodeGroups([[0]], 1), [], 10
+    )
+    with pytest.raises(ValueError, match=r"expected those of arcs"):
+        score_all_arcs(compiled, np.zeros((2, 1), np.int32), np.zeros((2, 0), np.int32))
