@@ -18,9 +18,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.synthetic import generate
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.upstream import train_parser
-from tk_spacy.upstream.corpus import (
-    doc_from_sentence,
-)
+from tk_spacy.upstream.corpus import doc_from_sentence
 from tk_spacy.upstream.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
 from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
 

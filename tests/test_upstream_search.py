@@ -5,17 +5,12 @@ import itertools
 import numpy as np
 import pytest
 import reference_search
-from tiny_upstream import (
-    nonprojective_tree,
-    tiny_nlp,
-)
+from tiny_upstream import nonprojective_tree, tiny_nlp
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.synthetic import generate
 from tk_spacy.upstream.context_scores import ContextScores
-from tk_spacy.upstream.corpus import (
-    doc_from_sentence,
-)
+from tk_spacy.upstream.corpus import doc_from_sentence
 from tk_spacy.upstream.discrepancy import PoolMaker, best_labellings
 from tk_spacy.upstream.search import DiscrepancySearch
 from tk_spacy.upstream.tree_scores import score_trees

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.benchmarking import ALL_ARCS, COLD, COLUMNS, LOOP, WARM, Benchmark
-from tk_spacy.errors import OptionError
+from tk_spacy.plots import save_figure
 from tk_spacy.tables import Cell, Column, Table
-from tk_spacy.treebank import atomic_output
 
-PLOT_SUFFIXES = (".png", ".svg")
 COLOURS = ("C3", "C4", "C0", "C2", "C1")
 MEBIBYTE = 2**20
 
@@ -109,21 +106,6 @@ def _growth_table(growth: list[dict[str, Any]]) -> Table:
     )
 
 
-def check_plot(path: Path) -> None:
-    """Raises OptionError where a plot cannot be drawn there: to be known before a long run."""
-    if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise OptionError(f"--plot {path}: expected a name ending in {' or '.join(PLOT_SUFFIXES)}")
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(f"--plot {path}: no file can be written there; make its directory first")
-    try:
-        import matplotlib.figure  # noqa: F401, PLC0415  (optional)
-    except ImportError:
-        raise OptionError(
-            "--plot needs matplotlib, which is not installed; install it with "
-            "`pip install 'tk-spacy[plot]'`, or leave --plot out"
-        ) from None
-
-
 def write_plot(path: Path, benchmark: Benchmark) -> None:
     """Tokens/s over the support's size, both on logarithmic axes, with least and most as bars."""
     from matplotlib.figure import Figure  # noqa: PLC0415  (optional)
@@ -158,7 +140,4 @@ def write_plot(path: Path, benchmark: Benchmark) -> None:
     axes.set_ylabel("tokens/s")
     axes.grid(visible=True, which="both", alpha=0.3)
     axes.legend(fontsize="small")
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
-    with atomic_output(path) as file:
-        file.write(picture.getvalue())
+    save_figure(path, figure)

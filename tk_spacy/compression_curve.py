@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 from tk_spacy.candidates import CandidateList
 from tk_spacy.encoding import EncodedList
 from tk_spacy.evaluation import evaluate
+from tk_spacy.plots import save_figure
 from tk_spacy.progress import Progress
 from tk_spacy.reranker import KERNEL_MAP, SUPPORT, Reranker
 from tk_spacy.support_scoring import SupportScorer
 from tk_spacy.tables import Column, Table
-from tk_spacy.treebank import Sentence, atomic_output
+from tk_spacy.treebank import Sentence
 
 Float64 = NDArray[np.float64]
 
@@ -218,7 +218,4 @@ def write_plot(path: Path, points: Sequence[Point]) -> None:
         axes.set_xscale("log")
         axes.grid(visible=True, which="both", alpha=0.3)
     left.legend(fontsize="small")
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150)
-    with atomic_output(path) as file:
-        file.write(picture.getvalue())
+    save_figure(path, figure)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.extras import shape
 from tk_spacy.treebank import Sentence, parse_feats
 
 Int32 = NDArray[np.int32]
@@ -147,16 +148,6 @@ def tag_keys(form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[st
 def _without_xpos(word: tuple[str, ...]) -> tuple[str, ...]:
     form, lemma, upos, _, feats = word
     return form, lemma, upos, "", feats
-
-
-def shape(form: str) -> str:
-    """The kinds of a form's characters, runs of one kind shortened to two."""
-    result = ""
-    for c in form:
-        kind = "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
-        if not result.endswith(kind * 2):
-            result += kind
-    return result
 
 
 def _number(counts: Counter[str]) -> dict[str, int]:

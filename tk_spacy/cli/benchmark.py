@@ -11,7 +11,7 @@ import typer
 
 import tk_spacy
 from tk_spacy.benchmark_lists import ARC, Arcs, ListMaker, SupportArcs, arcs_of, build_support
-from tk_spacy.benchmark_report import benchmark_tables, check_plot, write_plot
+from tk_spacy.benchmark_report import benchmark_tables, write_plot
 from tk_spacy.benchmarking import Benchmark, run_benchmark
 from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
@@ -20,6 +20,7 @@ from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.kbest_reading import read_kbest
 from tk_spacy.models import open_model
+from tk_spacy.plots import check_plot
 from tk_spacy.progress import Progress
 from tk_spacy.properties import Schema
 from tk_spacy.reranker import Reranker

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 import tk_spacy
-from tk_spacy.benchmark_report import check_plot
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
@@ -30,6 +29,7 @@ from tk_spacy.compression_curve import (
 from tk_spacy.errors import OptionError
 from tk_spacy.kbest_reading import DEFAULT_SOURCE, FileSource, read_kbest
 from tk_spacy.models import open_model
+from tk_spacy.plots import check_plot
 from tk_spacy.progress import Progress
 from tk_spacy.reranker import Pair, Reranker
 from tk_spacy.tables import Column, Table
