@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 from tk_spacy.features cimport mix
 from tk_spacy.sampling.climbing cimport beyond_rounding, climb
 from tk_spacy.sampling.lattice cimport NONE, Lattice, Model, ensure
-from tk_spacy.sampling.pool cimport offer
+from tk_spacy.sampling.pool cimport offer, set_least
 from tk_spacy.sampling.spanning cimport free_spanning
 from tk_spacy.sampling.starts cimport chances, choose_arcs, draw_start, first_order_trees
 from tk_spacy.sampling.tree cimport exact_score
@@ -64,6 +64,41 @@ cdef int search(
                 break
     s.score = best
     return -1 if g.failed else 0
+
+
+cdef int search_again(Lattice *g, const Model *model, Search *s, int starts) noexcept nogil:
+    """Climb once more, from the best trees of the pool, after scores of the lattice have changed.
+
+    The pool's scores must be those of now (`rescore`).  Returns 0, or -1 without memory.
+    """
+    cdef int i, j, best, width = s.n + 1
+    cdef uint64_t last = 0
+    cdef double below = INFINITY
+    s.n_summits = 0
+    for i in range(starts):
+        # The i-th best of the trees that are there by then.
+        best = NONE
+        for j in range(s.pool.size):
+            if s.pool.scores[j] > below or s.pool.hashes[j] == last:
+                continue
+            if best < 0 or s.pool.scores[j] > s.pool.scores[best]:
+                best = j
+        if best < 0:
+            break
+        below = s.pool.scores[best]
+        last = s.pool.hashes[best]
+        s.score = exact_score(g, model, s, s.pool.arcs + best * width)
+        climb(g, model, s)
+    return -1 if g.failed else 0
+
+
+cdef void rescore(Lattice *g, const Model *model, Search *s) noexcept nogil:
+    """Give the pool's trees the scores that they have now."""
+    cdef Pool *pool = &s.pool
+    cdef int i
+    for i in range(pool.size):
+        pool.scores[i] = exact_score(g, model, s, pool.arcs + i * (s.n + 1))
+    set_least(pool)
 
 
 cdef int has_tree(Lattice *g, const Model *model, Search *s) noexcept nogil:
