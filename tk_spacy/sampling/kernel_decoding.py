@@ -8,6 +8,7 @@ batch for all sentences, search again with what is known now.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,29 +66,29 @@ def decode_with_kernel(
     """
     if most_rounds < 1:
         raise ValueError(f"{most_rounds} rounds, expected at least one")
-    options = {
+    options: dict[str, Any] = {
         "k": k, "exact": exact, "restarts": restarts, "patience": patience,
         "temperature": temperature, "label_share": label_share, "seeds": corpus.seeds,
         "n_threads": n_threads,
     }  # fmt: skip
     where = (scorer, corpus.fields, corpus.starts, corpus.lengths)
     if not kernel.pairs:
-        found = decode(*where, np.arange(len(corpus)), arcs=arcs, **options)  # type: ignore[arg-type]
+        found = decode(*where, np.arange(len(corpus)), arcs=arcs, **options)
         return found, Effort(
             np.ones(len(corpus), dtype=np.int32), np.zeros(len(corpus), dtype=np.int64)
         )
     parts: list[Found] = []
     rounds, pairs = [], []
-    first, *of_arcs = arcs
+    first, heads, ids, arc_scores = arcs
     for start, stop in chunks(corpus.lengths.tolist(), ROWS_AT_A_TIME):
         rows = slice(corpus.rows(start).start, corpus.rows(stop - 1).stop)
         searches = Searches(
             *where,
             np.arange(start, stop),
-            (first[rows.start : rows.stop + 1], *of_arcs),
+            (first[rows.start : rows.stop + 1], heads, ids, arc_scores),
             siblings=PAIRS[0] in kernel.pairs,
             grandparents=PAIRS[1] in kernel.pairs,
-            **options,  # type: ignore[arg-type]
+            **options,
         )
         begins = corpus.starts[start:stop] - np.int32(rows.start)
         for _ in range(most_rounds):
@@ -108,5 +109,8 @@ def decode_with_kernel(
         parts.append(searches.results())
         rounds.append(searches.rounds)
         pairs.append(searches.scored)
-    joined = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return joined, Effort(np.concatenate(rounds), np.concatenate(pairs))  # type: ignore[return-value]
+    trees, names, scores_found, counts = map(np.concatenate, zip(*parts, strict=True))
+    return (
+        (trees, names, scores_found, counts),
+        Effort(np.concatenate(rounds), np.concatenate(pairs)),
+    )

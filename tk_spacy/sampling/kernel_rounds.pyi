@@ -7,7 +7,6 @@ from tk_spacy.sampling.decoder import Scorer
 from tk_spacy.sampling.search_kernel import Arcs
 
 class Searches:
-    again: int
     def __init__(
         self,
         scorer: Scorer,

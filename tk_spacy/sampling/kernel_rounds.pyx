@@ -41,6 +41,7 @@ from tk_spacy.sampling.tree cimport exact_score, set_tree
 from tk_spacy.sampling.decoder import check
 from tk_spacy.threads import effective_n_threads
 
+
 cdef struct Pair:
     # A pair whose score was asked for.
     int32_t kind
@@ -80,7 +81,6 @@ cdef class Searches:
     cdef Asked *asked
     cdef int32_t[::1] active, n_rounds
     cdef int64_t[::1] n_scored
-    cdef public int again
 
     def __cinit__(self):
         self.spaces = NULL
@@ -109,7 +109,6 @@ cdef class Searches:
         self.temperature, self.label_share = temperature, label_share
         self.threads = effective_n_threads(n_threads)
         self.active = np.arange(len(sizes), dtype=np.int32)
-        self.again = 1
         self.n_rounds = np.zeros(len(sizes), dtype=np.int32)
         self.n_scored = np.zeros(len(sizes), dtype=np.int64)
         self.spaces = <Workspace *>calloc(len(sizes) + 1, sizeof(Workspace))
@@ -179,7 +178,7 @@ cdef class Searches:
                     self.restarts, self.patience, self.temperature, self.seeds[s],
                 )
         else:
-            state = search_again(g, model, &space.search, self.again)
+            state = search_again(g, model, &space.search)
         self.n_rounds[i] += 1
         if state == 0:
             state = choose(space, model, self.k, self.label_share)
@@ -191,10 +190,12 @@ cdef class Searches:
         cdef Search *s = &space.search
         cdef Asked *asked = &self.asked[i]
         cdef int j, width = s.n + 1
-        asked.n = 0
-        asked.pairs = <Pair *>ensure(
-            &asked.memory, 2 * <size_t>s.pool.size * width * sizeof(Pair) + 1
+        # No more than there are, and than the trees have.
+        cdef int64_t most = min(
+            self.spaces[i].lattice.n_pairs, 2 * <int64_t>s.pool.size * width
         )
+        asked.n = 0
+        asked.pairs = <Pair *>ensure(&asked.memory, most * sizeof(Pair) + 1)
         if asked.pairs == NULL:
             return -1
         for j in range(s.pool.size):
@@ -260,7 +261,9 @@ cdef class Searches:
                     pair = &self.asked[i].pairs[p]
                     owners[at] = i
                     kinds[at] = pair.kind
-                    pair_part(&self.spaces[i].lattice, pair.kind, pair.outer, pair.arc, &rows[at, 0])
+                    pair_part(
+                        &self.spaces[i].lattice, pair.kind, pair.outer, pair.arc, &rows[at, 0]
+                    )
                     at += 1
         return owners_array, kinds_array, rows_array
 

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from tk_spacy.sampling.lattice cimport Lattice
 
 cdef enum PairClass:
+    # The two of a kind differ in the lowest bit.
     FIRST_MODIFIER       # a sibling part whose sibling is the boundary
     LATER_MODIFIER
     UNDER_ROOT_WORD      # a grandparent part whose grandparent is the root

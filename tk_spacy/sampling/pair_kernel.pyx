@@ -13,7 +13,7 @@ from tk_spacy.sampling.lattice cimport Lattice, ensure
 
 
 cdef int begin_kernel(Lattice *g) noexcept nogil:
-    """Empty tables of the kernel's shares for arcs that are arranged.  Returns -1 without memory."""
+    """Empty tables of a kernel's shares for arcs that are arranged.  Returns -1 without memory."""
     cdef int64_t i
     cdef int c
     g.own_pairs = <float *>ensure(&g.own_memory, g.n_pairs * sizeof(float) + 1)
@@ -35,7 +35,8 @@ cdef void revise(Lattice *g) noexcept nogil:
     With 0 it would attract the search where the kernel's scores are mostly negative, and repel it
     where they are positive.  The classes differ in how many properties their slots can have (root
     and boundary have few), hence in the size of the scores, and trees differ in how many parts of
-    each class they have.  Means of the trees found, which are good ones, are on the high side: a
+    each class they have.  A class of which none was scored takes the mean of the other class of its
+    kind.  Means of the trees found, which are good ones, are on the high side: a
     tree with new parts is rather looked at than passed over, and its true score decides.
     """
     cdef double total[N_CLASSES]
@@ -69,4 +70,5 @@ cdef void revise(Lattice *g) noexcept nogil:
                 at += 1
         if turn == 0:
             for c in range(N_CLASSES):
-                g.unscored[c] = <float>(total[c] / count[c]) if count[c] else 0.0
+                i = c if count[c] else c ^ 1
+                g.unscored[c] = <float>(total[i] / count[i]) if count[i] else 0.0

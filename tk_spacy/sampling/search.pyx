@@ -66,29 +66,18 @@ cdef int search(
     return -1 if g.failed else 0
 
 
-cdef int search_again(Lattice *g, const Model *model, Search *s, int starts) noexcept nogil:
-    """Climb once more, from the best trees of the pool, after scores of the lattice have changed.
+cdef int search_again(Lattice *g, const Model *model, Search *s) noexcept nogil:
+    """Climb on from the best tree of the pool, after scores of the lattice have changed.
 
     The pool's scores must be those of now (`rescore`).  Returns 0, or -1 without memory.
     """
-    cdef int i, j, best, width = s.n + 1
-    cdef uint64_t last = 0
-    cdef double below = INFINITY
+    cdef int i, best = 0
+    for i in range(1, s.pool.size):
+        if s.pool.scores[i] > s.pool.scores[best]:
+            best = i
     s.n_summits = 0
-    for i in range(starts):
-        # The i-th best of the trees that are there by then.
-        best = NONE
-        for j in range(s.pool.size):
-            if s.pool.scores[j] > below or s.pool.hashes[j] == last:
-                continue
-            if best < 0 or s.pool.scores[j] > s.pool.scores[best]:
-                best = j
-        if best < 0:
-            break
-        below = s.pool.scores[best]
-        last = s.pool.hashes[best]
-        s.score = exact_score(g, model, s, s.pool.arcs + best * width)
-        climb(g, model, s)
+    s.score = exact_score(g, model, s, s.pool.arcs + best * (s.n + 1))
+    climb(g, model, s)
     return -1 if g.failed else 0
 
 

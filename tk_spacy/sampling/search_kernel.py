@@ -77,7 +77,7 @@ class SearchKernel:
                 "the reranker's kernel compares no arcs; give a model trained with "
                 f"--kernel-parts {ARC}"
             )
-        names = (ARC,)
+        names: tuple[str, ...] = (ARC,)
         if not arcs_only:
             others = [name for name in support.types if name not in (ARC, *PAIRS)]
             if others:
