@@ -28,11 +28,11 @@ from tk_spacy.model_files import ModelError, from_npz, to_npz
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts, slot_rows
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.arc_kernel import ARC, ArcKernel, arc_slots, bare
 from tk_spacy.sampling.decoder import lattice_arcs
 from tk_spacy.sampling.kernel_learning import Difference, KernelLearner
 from tk_spacy.sampling.kernel_tuning import tune_gamma
 from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.sampling.search_kernel import ARC, SearchKernel, arc_slots, bare
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.training import train_sampling_parser
 from tk_spacy.sampling.updates import Learner
@@ -57,7 +57,7 @@ def random_kernel(rng, schema, sentences, *, gamma=1.0, scale=0.01):
         signs = rng.choice(np.array([-1, 1], dtype=np.int32), size=len(slots))
         weight = scale * float(rng.random())
         log.append(nodes, (slots,), (signs,), weight=weight, averaged=weight, origin=(i, i))
-    return ArcKernel(schema=schema, support=bare(log.freeze()), gamma=gamma)
+    return SearchKernel(schema=schema, support=bare(log.freeze()), gamma=gamma)
 
 
 def plain_kernel_score(kernel, sentence, heads, deprels):
@@ -328,7 +328,7 @@ def test_scores_that_are_remembered_are_those_of_the_whole_support():
                 lengths = corpus.lengths[batch]
                 nodes = np.concatenate([corpus.nodes[corpus.rows(i)] for i in batch])
                 slots = arc_slots(*arcs[:3], lengths)
-                expected = averaged.scores(nodes, slots, n_threads=1)
+                expected = averaged.scores(nodes, {ARC: slots}, n_threads=1)[ARC]
                 np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-3)
                 assert np.ptp(expected) > 1
             for i in batch:

@@ -9,8 +9,22 @@ cdef struct Workspace:
     Lattice lattice
     Search search
     Buffer order_memory
+    int32_t *order          # [pool's size], its trees by `choose`, best first
+    int32_t *use            # [pool's size], which of them are the list
+
+
+cdef enum:
+    ROOM = 8             # trees kept for each that is asked for
+    LEAST_ROOM = 16
 
 
 cdef class Scorer:
     cdef Model model
     cdef readonly object weights, pruner, places
+
+
+cdef int choose(Workspace *space, const Model *model, int k, double label_share) noexcept nogil
+cdef int write_list(
+    Workspace *space, int k, int32_t *heads, int32_t *labels, double *scores
+) noexcept nogil
+cdef void free_spaces(Workspace *spaces, int n) noexcept nogil

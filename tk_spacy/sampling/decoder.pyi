@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.sampling.arc_kernel import Arcs
+from tk_spacy.sampling.search_kernel import Arcs
 
 class Scorer:
     weights: NDArray[np.float32]

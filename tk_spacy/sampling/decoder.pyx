@@ -25,7 +25,6 @@ from tk_spacy.threads import effective_n_threads
 
 cdef enum:
     MAX_LABELS = 8       # of one arc
-    ROOM = 8             # trees kept for each that is asked for
 
 
 cdef struct Found:
@@ -372,7 +371,7 @@ cdef int decode_sentence(
     int32_t *heads, int32_t *labels, double *scores, int32_t *count,
 ) noexcept nogil:
     cdef Lattice *g = &space.lattice
-    cdef int state, room = 0 if k == 1 else max(ROOM * k, 16), turn
+    cdef int state, room = 0 if k == 1 else max(ROOM * k, LEAST_ROOM), turn
     if arc_first != NULL:
         state = begin(g, &x, model)
         if state == 0:
@@ -400,7 +399,10 @@ cdef int decode_sentence(
         write_tree(g, space.search.best, heads, labels, 1)
         count[0] = 1
         return 0
-    return write_list(space, model, k, label_share, heads, labels, scores, count)
+    if choose(space, model, k, label_share) < 0:
+        return -1
+    count[0] = write_list(space, k, heads, labels, scores)
+    return 0
 
 
 cdef int grow_and_search(
@@ -429,14 +431,14 @@ cdef void write_tree(
         labels[m * step] = g.label[arcs[m]]
 
 
-cdef int write_list(
-    Workspace *space, const Model *model, int k, double label_share,
-    int32_t *heads, int32_t *labels, double *scores, int32_t *count,
-) noexcept nogil:
-    """The k best of the pool, by exact scores, with few that differ in labels alone."""
+cdef int choose(Workspace *space, const Model *model, int k, double label_share) noexcept nogil:
+    """Order the pool by exact scores; the k best, with few that differ in labels alone, are `use`d.
+
+    Returns -1 without memory.
+    """
     cdef Lattice *g = &space.lattice
     cdef Search *s = &space.search
-    cdef int i, j, m, at, width = g.n + 1, size = s.pool.size, taken = 0
+    cdef int i, j, m, width = g.n + 1, size = s.pool.size, taken = 0
     cdef int variants = <int>(label_share * k)
     cdef int32_t *order = <int32_t *>ensure(
         &space.order_memory, size * (2 * sizeof(int32_t) + sizeof(uint64_t)) + 8
@@ -477,19 +479,30 @@ cdef int write_list(
         if taken < k and use[i] == 0:
             use[i] = 1
             taken += 1
-    at = 0
-    for i in range(size):
-        if use[i]:
-            write_tree(g, s.pool.arcs + order[i] * width, heads + at, labels + at, k)
-            scores[at] = s.pool.scores[order[i]]
-            at += 1
-    count[0] = at
+    space.order = order
+    space.use = use
     return 0
 
 
-cdef void free_spaces(Workspace *spaces, int threads) noexcept nogil:
+cdef int write_list(
+    Workspace *space, int k, int32_t *heads, int32_t *labels, double *scores
+) noexcept nogil:
+    """Write the trees that were chosen, best first; their number."""
+    cdef Search *s = &space.search
+    cdef int i, at = 0
+    for i in range(s.pool.size):
+        if space.use[i]:
+            write_tree(
+                &space.lattice, s.pool.arcs + space.order[i] * (s.n + 1), heads + at, labels + at, k
+            )
+            scores[at] = s.pool.scores[space.order[i]]
+            at += 1
+    return at
+
+
+cdef void free_spaces(Workspace *spaces, int n) noexcept nogil:
     cdef int i
-    for i in range(threads):
+    for i in range(n):
         release(&spaces[i].lattice)
         release_search(&spaces[i].search)
         free(spaces[i].order_memory.data)

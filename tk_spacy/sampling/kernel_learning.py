@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tk_spacy.kernel import signed_kernel, slot_layout
 from tk_spacy.part_types import part_type
 from tk_spacy.properties import Schema
-from tk_spacy.sampling.arc_kernel import ARC, ArcKernel, Arcs, arc_slots, bare
+from tk_spacy.sampling.search_kernel import ARC, Arcs, SearchKernel, arc_slots, bare
 from tk_spacy.sampling.words import Corpus
 from tk_spacy.support_log import Mark, SupportLog
 
@@ -192,12 +192,14 @@ class KernelLearner:
         )
         self._updates += 1
 
-    def averaged(self, steps: int) -> ArcKernel | None:
+    def averaged(self, steps: int) -> SearchKernel | None:
         """The mean of the kernel as it stood after each step; None before the first update."""
         if not self._updates:
             return None
         support = bare(self._log.freeze(late=steps))
-        return ArcKernel(schema=self._schema, support=support, gamma=1.0) if len(support) else None
+        return (
+            SearchKernel(schema=self._schema, support=support, gamma=1.0) if len(support) else None
+        )
 
 
 def _keys(slots: Int32) -> NDArray[np.int64]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.sampling.arc_kernel import ArcKernel
 from tk_spacy.sampling.decoder import decode, lattice_arcs
+from tk_spacy.sampling.kernel_decoding import decode_with_kernel
 from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.sampling.search_kernel import SearchKernel
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 
@@ -34,7 +36,7 @@ class GammaScore:
 
 def tune_gamma(
     parser: SamplingParser,
-    kernel: ArcKernel,
+    kernel: SearchKernel,
     dev: Sequence[Sentence],
     *,
     grid: Sequence[float] = GAMMAS,
@@ -45,7 +47,8 @@ def tune_gamma(
 
     Where none is better than 0 it is the parser without the kernel.  Kernels of different trainings
     have scores of different sizes: the grid is of factors on a kernel that is first brought to the
-    standard deviation that the parser's own scores have among the arcs into the same word.
+    standard deviation that the parser's own scores have among the arcs into the same word, as far
+    as its arcs go.
     Raises ValueError where the grid or dev is empty.
     """
     if not grid or not dev:
@@ -57,9 +60,11 @@ def tune_gamma(
     assert corpus.labels is not None
     where = (plain.scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)))
     first, heads, labels, scores = lattice_arcs(*where, n_threads=n_threads)
-    _, _, _, both = kernel.with_gamma(1.0).added(
-        (first, heads, labels, np.zeros(len(scores))), corpus.lengths, kernel.nodes(dev),
-        kernel.label_table(parser.schema), n_threads=n_threads,
+    kernel = kernel.with_gamma(1.0)
+    nodes, names = kernel.nodes(dev), kernel.label_table(parser.schema)
+    _, _, _, both = kernel.added(
+        (first, heads, labels, np.zeros(len(scores))), corpus.lengths, nodes, names,
+        n_threads=n_threads,
     )  # fmt: skip
     unit = _spread(scores, first) / (_spread(both, first) or 1.0)
     words = np.ones(len(corpus.fields), dtype=bool)
@@ -68,17 +73,22 @@ def tune_gamma(
     table = []
     for number, factor in enumerate(grid, start=1):
         gamma = factor * unit
-        tree, of_tree, _, _ = decode(
-            *where,
-            exact=s.exact_starts,
-            restarts=s.restarts,
-            patience=s.patience,
-            temperature=s.temperature,
-            label_share=s.label_share,
-            seeds=corpus.seeds,
-            arcs=(first, heads, labels, scores + gamma * both),
-            n_threads=n_threads,
-        )
+        arcs = (first, heads, labels, scores + gamma * both)
+        options: dict[str, Any] = {
+            "k": 1,
+            "exact": s.exact_starts,
+            "restarts": s.restarts,
+            "patience": s.patience,
+            "temperature": s.temperature,
+            "label_share": s.label_share,
+            "n_threads": n_threads,
+        }
+        if gamma:
+            (tree, of_tree, _, _), _ = decode_with_kernel(
+                kernel, plain.scorer, corpus, arcs, nodes, names, gamma=gamma, **options
+            )
+        else:
+            tree, of_tree, _, _ = decode(*where, arcs=arcs, seeds=corpus.seeds, **options)
         right = (tree[:, 0] == corpus.heads)[words]
         labelled = right & (of_tree[:, 0] == corpus.labels)[words]
         table.append(

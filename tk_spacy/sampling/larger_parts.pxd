@@ -5,12 +5,17 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from tk_spacy.features cimport Words
 from tk_spacy.sampling.lattice cimport Lattice, Model
 
+cdef enum:
+    SIBLING = 1              # kinds of pairs, as in part_types.PART_TYPES
+    GRANDPARENT = 2
+
 
 cdef int32_t crossing_score(
     const Model *model, const Words *x, int h, int m, int label, uint32_t *ids
 ) noexcept nogil
+cdef void pair_part(Lattice *g, int kind, int outer, int arc, int32_t *part) noexcept nogil
 cdef float pair_score(
-    Lattice *g, const Model *model, int kind, int outer, int arc
+    Lattice *g, const Model *model, int kind, int outer, int arc, int64_t at
 ) noexcept nogil
 cdef float triple_score(
     Lattice *g, const Model *model, int kind, int a, int s, int m
@@ -24,32 +29,41 @@ cdef inline bint crosses(int low, int high, int other_low, int other_high) noexc
     )
 
 
+cdef inline int64_t grandparent_place(Lattice *g, int above, int arc) noexcept nogil:
+    """Where `pairs` has the chain of two arcs."""
+    return g.pair_at[arc] + above - g.first[g.head[arc]]
+
+
+cdef inline int64_t sibling_place(Lattice *g, int near, int arc) noexcept nogil:
+    """Where `pairs` has two adjacent modifiers; near is NONE for the first."""
+    cdef int h = g.head[arc]
+    cdef int64_t at = g.pair_at[arc] + (g.first[h + 1] - g.first[h] if h > 0 else 0)
+    return at + 1 + g.rank[near] if near >= 0 else at
+
+
 cdef inline double grandparent(Lattice *g, const Model *model, int above, int arc) noexcept nogil:
     """Score of the chain of two arcs, `above` into the head of `arc`; 0 under the root."""
     cdef int64_t at
     cdef float value
     if above < 0 or model.order < 2:
         return 0.0
-    at = g.pair_at[arc] + above - g.first[g.head[arc]]
+    at = grandparent_place(g, above, arc)
     value = g.pairs[at]
     if value != value:
-        value = g.pairs[at] = pair_score(g, model, 2, above, arc)
+        value = g.pairs[at] = pair_score(g, model, GRANDPARENT, above, arc, at)
     return value
 
 
 cdef inline double sibling(Lattice *g, const Model *model, int near, int arc) noexcept nogil:
     """Score of two adjacent modifiers of one head on one side; near is NONE for the first."""
     cdef int64_t at
-    cdef int h = g.head[arc]
     cdef float value
     if model.order < 2:
         return 0.0
-    at = g.pair_at[arc] + (g.first[h + 1] - g.first[h] if h > 0 else 0)
-    if near >= 0:
-        at += 1 + g.rank[near]
+    at = sibling_place(g, near, arc)
     value = g.pairs[at]
     if value != value:
-        value = g.pairs[at] = pair_score(g, model, 1, near, arc)
+        value = g.pairs[at] = pair_score(g, model, SIBLING, near, arc, at)
     return value
 
 

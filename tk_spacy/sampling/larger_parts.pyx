@@ -8,13 +8,14 @@ Source: the parts are Zhang et al. (EMNLP 2014)'s.  Ours differ in that they kno
 """
 
 from libc.math cimport rint
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from tk_spacy.features cimport Sink, Words, id_sink, listed_score, mix, part_features
 from tk_spacy.parts cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, S, T, WIDTH
 from tk_spacy.sampling.lattice cimport CROSSING_UNIT, Lattice, Model
+from tk_spacy.sampling.pair_kernel cimport with_kernel
 from tk_spacy.sampling.templates cimport crossing_templates
 
 cdef enum:
@@ -35,17 +36,24 @@ cdef int32_t crossing_score(
     return <int32_t>rint(max(-1000.0, min(1000.0, total)) * CROSSING_UNIT)
 
 
-cdef float pair_score(
-    Lattice *g, const Model *model, int kind, int outer, int arc
-) noexcept nogil:
-    """Score of a sibling (kind 1) or grandparent part (kind 2)."""
-    cdef int32_t part[WIDTH]
+cdef void pair_part(Lattice *g, int kind, int outer, int arc, int32_t *part) noexcept nogil:
+    """The row of a sibling (outer is the nearer one's arc) or grandparent part (outer is above)."""
     begin_part(g, part, arc)
-    if kind == 2:
+    if kind == GRANDPARENT:
         put_above(g, part, outer)
     else:
         put_sibling(g, part, S, LABEL_S, outer)
-    return hashed_score(g, model, kind, part)
+
+
+cdef float pair_score(
+    Lattice *g, const Model *model, int kind, int outer, int arc, int64_t at
+) noexcept nogil:
+    """Score of a pair, which stands at `at` in the table; a kernel's share included."""
+    cdef int32_t part[WIDTH]
+    cdef float value
+    pair_part(g, kind, outer, arc, part)
+    value = hashed_score(g, model, kind, part)
+    return value if g.own_pairs == NULL else with_kernel(g, kind, outer, at, value)
 
 
 cdef float triple_score(

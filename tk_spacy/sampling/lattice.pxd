@@ -51,6 +51,10 @@ cdef struct Lattice:
     int32_t *crossing        # [n_arcs], score for each arc that it crosses, in CROSSING_UNITs
     int64_t *pair_at         # [n_arcs], its place in `pairs`: grandparents, then siblings
     float *pairs             # second-order scores, NaN where not known yet
+    int64_t n_pairs
+    float *own_pairs         # without a kernel's share; NULL without a kernel of pairs
+    float *kernel_pairs      # that share, NaN where it is not known (see pair_kernel.pyx)
+    float unscored[4]        # what stands for it there, by pair_kernel.PairClass
     uint64_t *keys           # third-order scores by key, open addressing
     float *values
     uint64_t n_slots         # a power of two
@@ -62,7 +66,7 @@ cdef struct Lattice:
     int32_t *kept            # heads kept, word by word
     int32_t *kept_first      # [n + 2]
     Buffer arc_memory, pair_memory, key_memory, value_memory, id_memory, cell_memory
-    Buffer matrix_memory, kept_memory, count_memory
+    Buffer matrix_memory, kept_memory, count_memory, own_memory, kernel_memory
 
 
 cdef void *ensure(Buffer *buffer, size_t size) noexcept nogil

@@ -255,6 +255,7 @@ cdef int arrange(Lattice *g, const Model *model) noexcept nogil:
     g.pairs = <float *>ensure(&g.pair_memory, at * sizeof(float))
     if g.pairs == NULL:
         return -1
+    g.n_pairs = at
     for i in range(at):
         g.pairs[i] = NAN
     if model.order < 3:
@@ -307,4 +308,6 @@ cdef void release(Lattice *g) noexcept nogil:
     free(g.matrix_memory.data)
     free(g.kept_memory.data)
     free(g.count_memory.data)
+    free(g.own_memory.data)
+    free(g.kernel_memory.data)
     memset(g, 0, sizeof(Lattice))

@@ -22,11 +22,12 @@ from tk_spacy.model_files import (
     to_npz,
 )
 from tk_spacy.part_types import PART_TYPES
-from tk_spacy.parts import extract_parts, slot_rows
+from tk_spacy.parts import extract_parts
 from tk_spacy.passive_aggressive import add_candidate_scores
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.arc_kernel import ARC, ArcKernel, Arcs
 from tk_spacy.sampling.decoder import Scorer, decode, lattice_arcs
+from tk_spacy.sampling.kernel_decoding import decode_with_kernel
+from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, part_slots
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
 from tk_spacy.sampling.words import Corpus, encode
@@ -57,13 +58,13 @@ class SamplingParser(StoredModel):
     schema: fields and their values.  settings: as trained.
     weights: float32[2 ** bits + n_cells].  pruner: float32[2 ** pruner_bits].
     places: uint8[n_cells], where each label may stand (see decoder.Scorer).
-    kernel: whose scores of arcs are added to the parser's own, None for none.
+    kernel: whose scores of parts are added to the parser's own, None for none.
     about: further facts for meta.json, JSON values.
     """
 
     FORMAT = PARSER_FORMAT
-    VERSION = 2
-    OLDEST = 1  # which had no kernel; a parser without one is still written so
+    VERSION = 3
+    OLDEST = 1  # which had no kernel, 2 one of arcs; parsers that need no more are still written so
     FILES = (META, SCHEMA, WEIGHTS, KERNEL_SCHEMA, KERNEL)
 
     schema: Schema
@@ -71,7 +72,7 @@ class SamplingParser(StoredModel):
     weights: NDArray[np.float32]
     pruner: NDArray[np.float32]
     places: NDArray[np.uint8]
-    kernel: ArcKernel | None = None
+    kernel: SearchKernel | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _scorer: Scorer = field(init=False, repr=False)
     _narrow: Scorer = field(init=False, repr=False)
@@ -82,6 +83,11 @@ class SamplingParser(StoredModel):
         for name, settings in (("_scorer", self.settings), ("_narrow", narrow)):
             scorer = make_scorer(self.schema, settings, self.weights, self.pruner, self.places)
             object.__setattr__(self, name, scorer)
+        if self.settings.order == 1 and self.kernel is not None and self.kernel.pairs:
+            raise ValueError(
+                f"a kernel of {' and '.join(self.kernel.pairs)} parts in a parser of order 1, "
+                "expected one of arcs alone"
+            )
 
     @property
     def scorer(self) -> Scorer:
@@ -164,28 +170,28 @@ class SamplingParser(StoredModel):
             restarts, patience = max(restarts, s.list_restarts), max(patience, s.list_patience)
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch, seed=s.seed)
-            arcs = (
-                None
-                if self.kernel is None
-                else self._arcs(scorer, self.kernel, corpus, batch, n_threads)
-            )
-            heads, labels, scores, counts = decode(
-                scorer,
-                corpus.fields,
-                corpus.starts,
-                corpus.lengths,
-                np.arange(len(corpus)),
-                k=k,
+            options: dict[str, Any] = {
+                "k": k,
                 # Of first order the best trees are the list itself.
-                exact=max(k, s.exact_starts) if s.order == 1 else s.exact_starts,
-                restarts=max(k, restarts) if s.order == 1 else restarts,
-                patience=patience,
-                temperature=s.temperature,
-                label_share=s.label_share,
-                seeds=corpus.seeds,
-                arcs=arcs,
-                n_threads=n_threads,
-            )
+                "exact": max(k, s.exact_starts) if s.order == 1 else s.exact_starts,
+                "restarts": max(k, restarts) if s.order == 1 else restarts,
+                "patience": patience,
+                "temperature": s.temperature,
+                "label_share": s.label_share,
+                "n_threads": n_threads,
+            }
+            where = (scorer, corpus.fields, corpus.starts, corpus.lengths)
+            every = np.arange(len(corpus))
+            if self.kernel is None:
+                found = decode(*where, every, seeds=corpus.seeds, **options)
+            else:
+                nodes, table = self.kernel.nodes(batch), self.kernel.label_table(self.schema)
+                arcs = lattice_arcs(*where, every, n_threads=n_threads)
+                arcs = self.kernel.added(arcs, corpus.lengths, nodes, table, n_threads=n_threads)
+                found, _ = decode_with_kernel(
+                    self.kernel, scorer, corpus, arcs, nodes, table, **options
+                )
+            heads, labels, scores, counts = found
             for i, count in enumerate(counts.tolist()):
                 rows = corpus.rows(i)
                 words = slice(rows.start + 1, rows.stop - 1)
@@ -194,24 +200,6 @@ class SamplingParser(StoredModel):
                     np.ascontiguousarray(labels[words, :count].T),
                     scores[i, :count],
                 )
-
-    def _arcs(
-        self,
-        scorer: Scorer,
-        kernel: ArcKernel,
-        corpus: Corpus,
-        sentences: Sequence[Sentence],
-        n_threads: int | None,
-    ) -> Arcs:
-        """The arcs to search among, scored by the kernel too."""
-        arcs = lattice_arcs(
-            scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)),
-            n_threads=n_threads,
-        )  # fmt: skip
-        return kernel.added(
-            arcs, corpus.lengths, kernel.nodes(sentences), kernel.label_table(self.schema),
-            n_threads=n_threads,
-        )  # fmt: skip
 
     def score(
         self,
@@ -274,15 +262,18 @@ class SamplingParser(StoredModel):
                 kind,
                 n_threads=n_threads,
             )
-            if self.kernel is not None and name == ARC:
+            if self.kernel is not None and (name == ARC or name in self.kernel.pairs):
                 scores = scores + self._kernel_scores(
                     self.kernel,
+                    name,
                     sentences,
                     corpus,
                     owners,
                     [rows for rows, _, _ in found],
                     n_threads,
                 )
+                if name != ARC:  # in single precision, as in the search
+                    scores = scores.astype(np.float32).astype(np.float64)
             done = 0
             for (rows, starts, members), total in zip(found, out, strict=True):
                 add_candidate_scores(scores[done : done + len(rows)], starts, members, total)
@@ -294,18 +285,18 @@ class SamplingParser(StoredModel):
 
     def _kernel_scores(
         self,
-        kernel: ArcKernel,
+        kernel: SearchKernel,
+        name: str,
         sentences: Sequence[Sentence],
         corpus: Corpus,
         owners: NDArray[np.int32],
         rows: Sequence[NDArray[np.int32]],
         n_threads: int | None,
     ) -> NDArray[np.float64]:
-        """What the kernel adds to arcs, rows as parts.extract_parts finds them: float64[p]."""
-        slots = slot_rows(np.concatenate(rows), PART_TYPES[ARC])
-        slots[:, 1] = kernel.label_table(self.schema)[slots[:, 1]]
-        slots[:, [0, 3]] += corpus.starts[owners][:, None]
-        return kernel.scores(kernel.nodes(sentences), slots, n_threads=n_threads)
+        """What the kernel adds to parts, rows as parts.extract_parts finds them: float64[p]."""
+        table = kernel.label_table(self.schema)
+        slots = {name: part_slots(name, np.concatenate(rows), table, corpus.starts[owners])}
+        return kernel.scores(kernel.nodes(sentences), slots, n_threads=n_threads)[name]
 
     # Storage
 
@@ -314,9 +305,16 @@ class SamplingParser(StoredModel):
         kernel = self.kernel
         if kernel is None:
             return self._own_files(self._meta(self.settings.to_dict(), self.about, version=1))
-        more = {"kernel": {"gamma": kernel.gamma, "support_parts": len(kernel.support)}}
+        about: dict[str, Any] = {"gamma": kernel.gamma, "support_parts": len(kernel.support)}
+        if kernel.pairs:
+            about["pairs"] = list(kernel.pairs)
+        meta = self._meta(
+            self.settings.to_dict(),
+            {"kernel": about, **self.about},
+            version=3 if kernel.pairs else 2,
+        )
         return {
-            **self._own_files(self._meta(self.settings.to_dict(), {**more, **self.about})),
+            **self._own_files(meta),
             KERNEL_SCHEMA: srsly.msgpack_dumps(kernel.schema.to_dict()),
             KERNEL: to_npz(kernel.support.to_arrays()),
         }
@@ -354,10 +352,15 @@ class SamplingParser(StoredModel):
         kernel = None
         if meta["format_version"] > 1:
             own = Schema.from_dict(srsly.msgpack_loads(files[KERNEL_SCHEMA]))
-            arrays = from_npz(files[KERNEL])
-            kernel = ArcKernel(
+            given = meta["kernel"].get("pairs", [])
+            names = (ARC, *(name for name in PAIRS if name in given))
+            if len(names) != 1 + len(given):
+                raise ValueError(f"a kernel of {given}, expected some of {PAIRS}")
+            kernel = SearchKernel(
                 schema=own,
-                support=Support.from_arrays(arrays, (ARC,), n_properties=len(own.properties)),
+                support=Support.from_arrays(
+                    from_npz(files[KERNEL]), names, n_properties=len(own.properties)
+                ),
                 gamma=float(meta["kernel"]["gamma"]),
             )
         return cls(

@@ -31,6 +31,12 @@ cdef void offer(Lattice *g, Search *s, int m, int b, double score) noexcept nogi
     memcpy(pool.arcs + at * width, s.arc, width * sizeof(int32_t))
     if m:
         pool.arcs[at * width + m] = b
+    set_least(pool)
+
+
+cdef void set_least(Pool *pool) noexcept nogil:
+    """Note the lowest score kept, once the pool is full."""
+    cdef int i
     if pool.size == pool.room:
         pool.least = pool.scores[0]
         for i in range(1, pool.size):

@@ -49,4 +49,6 @@ cdef int search(
     Lattice *g, const Model *model, Search *s, int room, int exact, int starts, int patience,
     double temperature, uint64_t seed,
 ) noexcept nogil
+cdef int search_again(Lattice *g, const Model *model, Search *s) noexcept nogil
+cdef void rescore(Lattice *g, const Model *model, Search *s) noexcept nogil
 cdef int has_tree(Lattice *g, const Model *model, Search *s) noexcept nogil

@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 from tk_spacy.features cimport mix
 from tk_spacy.sampling.climbing cimport beyond_rounding, climb
 from tk_spacy.sampling.lattice cimport NONE, Lattice, Model, ensure
-from tk_spacy.sampling.pool cimport offer
+from tk_spacy.sampling.pool cimport offer, set_least
 from tk_spacy.sampling.spanning cimport free_spanning
 from tk_spacy.sampling.starts cimport chances, choose_arcs, draw_start, first_order_trees
 from tk_spacy.sampling.tree cimport exact_score
@@ -64,6 +64,30 @@ cdef int search(
                 break
     s.score = best
     return -1 if g.failed else 0
+
+
+cdef int search_again(Lattice *g, const Model *model, Search *s) noexcept nogil:
+    """Climb on from the best tree of the pool, after scores of the lattice have changed.
+
+    The pool's scores must be those of now (`rescore`).  Returns 0, or -1 without memory.
+    """
+    cdef int i, best = 0
+    for i in range(1, s.pool.size):
+        if s.pool.scores[i] > s.pool.scores[best]:
+            best = i
+    s.n_summits = 0
+    s.score = exact_score(g, model, s, s.pool.arcs + best * (s.n + 1))
+    climb(g, model, s)
+    return -1 if g.failed else 0
+
+
+cdef void rescore(Lattice *g, const Model *model, Search *s) noexcept nogil:
+    """Give the pool's trees the scores that they have now."""
+    cdef Pool *pool = &s.pool
+    cdef int i
+    for i in range(pool.size):
+        pool.scores[i] = exact_score(g, model, s, pool.arcs + i * (s.n + 1))
+    set_least(pool)
 
 
 cdef int has_tree(Lattice *g, const Model *model, Search *s) noexcept nogil:

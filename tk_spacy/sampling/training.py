@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.arc_kernel import ArcKernel
 from tk_spacy.sampling.decoder import Scorer, decode, kept_heads, lattice_arcs
 from tk_spacy.sampling.kernel_learning import KernelLearner
 from tk_spacy.sampling.parser import SamplingParser, make_scorer
+from tk_spacy.sampling.search_kernel import SearchKernel
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.updates import Learner
 from tk_spacy.sampling.words import Corpus, encode
@@ -163,7 +163,7 @@ def _train_parser(
     pruner: NDArray[np.float32],
     n_threads: int | None,
     report: Report,
-) -> tuple[NDArray[np.float32], ArcKernel | None]:
+) -> tuple[NDArray[np.float32], SearchKernel | None]:
     """The weights of the parser, float32[2 ** bits + n_cells], and its kernel, None without one.
 
     parts: train and perhaps dev.
@@ -183,7 +183,7 @@ def _train_parser(
     few = replace(settings, max_labels=settings.training_labels)
     scorer = make_scorer(schema, few, learner.weights, pruner, places)
     kernel: KernelLearner | None = None
-    best: tuple[float, int, NDArray[np.float32], ArcKernel | None] | None = None
+    best: tuple[float, int, NDArray[np.float32], SearchKernel | None] | None = None
     for epoch in range(1, settings.epochs + 1):
         if settings.kernel_scale and epoch > settings.epochs - settings.kernel_epochs:
             kernel = kernel or KernelLearner(schema, corpus, scale=settings.kernel_scale)
@@ -272,7 +272,7 @@ def _learn_batch(
 
 def _accuracy(
     scorer: Scorer,
-    kernel: ArcKernel | None,
+    kernel: SearchKernel | None,
     part: Pruned,
     settings: SamplingSettings,
     n_threads: int | None,

@@ -1,0 +1,1 @@
+# C functions only: see pair_kernel.pxd.
