@@ -13,9 +13,10 @@ from tk_spacy.biaffine.settings import BiaffineSettings
 from tk_spacy.biaffine.training import train_biaffine_parser
 from tk_spacy.biaffine.vocabulary import Vocabulary
 from tk_spacy.errors import UserError
-from tk_spacy.plan import XPOS_NOTE, TrainOptions, make_plan
+from tk_spacy.plan import XPOS_NOTE, make_plan
 from tk_spacy.properties import distrusts_xpos
 from tk_spacy.synthetic import generate
+from tk_spacy.train_options import TrainOptions
 from tk_spacy.treebank import Sentence, write_conllu
 from tk_spacy.views.biaffine_view import BiaffineView
 from tk_spacy.views.spacy_view import SpacyView

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+GRACE = 10.0
+"""Seconds that a child may take to leave once it is told to."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -63,11 +66,15 @@ def spawning() -> Iterator[None]:
 
 
 def _leave(*_: object) -> None:
+    # A pool's worker that is just sending a result swallows SystemExit, and would wait for work.
+    last = threading.Timer(GRACE, os._exit, (1,))
+    last.daemon = True
+    last.start()
     sys.exit(1)
 
 
 def _follow(parent: multiprocessing.process.BaseProcess) -> None:
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)  # the handler runs in the main thread
-    threading.main_thread().join(timeout=10)
+    threading.main_thread().join(timeout=GRACE)
     os._exit(1)  # it did not end: it hangs in something that no signal interrupts
