@@ -169,7 +169,10 @@ def test_pipeline_with_a_biaffine_view(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--biaffine-epochs", "3"], "biaffine_epochs concerns the biaffine view only"),
+        (
+            ["--views", "spacy", "--biaffine-epochs", "3"],
+            "biaffine_epochs concerns the biaffine view only",
+        ),
         (["--views", "biaffine,biaffine"], "name one or more different ones"),
     ],
 )
