@@ -144,8 +144,9 @@ def test_cli_quiet_shows_errors_but_nothing_else_on_stderr(tmp_path: Path) -> No
 
 
 def test_cli_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:
-    result = invoke("info", tmp_path / "[bold]model[/bold]")
-    assert "[bold]model[/bold]" in result.stderr
+    for name in ("[bold]model[/bold]", "a:b:c", ":smiley:"):
+        result = invoke("info", tmp_path / name)
+        assert f"{tmp_path / name}: no such model directory" in result.stderr
 
 
 def wait_for_busy_children(pid: int, n: int) -> None:

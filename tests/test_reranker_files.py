@@ -118,6 +118,7 @@ def change_meta(model: Path, **changes: object) -> None:
         {"list_features": {"groups": ["votes"]}},
         {"list_features": {"scales": {}}},
         {"list_features": {"factor": 0}},
+        {"list_features": {"factor": 1e200}},
         {"list_features": {"weights": {}}},
         {"list_features": [1]},
         {"list_features": None},

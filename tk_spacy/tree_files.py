@@ -109,7 +109,11 @@ class TreeFile:
                     f"{self.path}:{pair[0].line}: sent_id {own} stands for two sentences"
                 )
             self._waiting[own] = pair
-        raise CandidateError(f"{self.path}: no trees for sentence {wanted or self._number}")
+        there = f" ({sentence.path}:{sentence.line})" if sentence.path else ""
+        raise CandidateError(
+            f"{self.path}: no trees for sentence {wanted or self._number}{there}; give a file with "
+            "the trees of every sentence"
+        )
 
     def _read(self) -> Iterator[Pair]:
         if self.scored:

@@ -57,10 +57,11 @@ class Shell:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         # Made here, not at import: stdout and stderr may be replaced in between.
-        self.err = Console(stderr=True)
-        self.out = Console(width=_width(sys.stdout))
+        # Names are shown as they are: in file:a:b there is no picture of a letter meant.
+        self.err = Console(stderr=True, emoji=False)
+        self.out = Console(width=_width(sys.stdout), emoji=False)
         if stdout_taken:
-            self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet)
+            self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet, emoji=False)
 
     def result(self, tables: Iterable[Table], document: Mapping[str, Any]) -> None:
         """Show a result: the tables, or the document with --json."""
