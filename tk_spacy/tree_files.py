@@ -72,7 +72,8 @@ class TreeFile:
         there = f"{sentence.path}:{sentence.line}" if sentence.path else "the data"
         if len(found) != len(sentence):
             raise CandidateError(
-                f"{where} has {len(found)} words here, but {len(sentence)} in {there}"
+                f"{where} has {len(found)} words here, but {len(sentence)} in {there}; "
+                "give trees of the same words"
             )
         # Parsers may change some forms, such as brackets; none alike is another sentence.
         if not any(a == b for a, b in zip(found.forms, sentence.forms, strict=True)):
