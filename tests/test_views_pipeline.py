@@ -200,6 +200,18 @@ def test_cli_kbest_and_info_of_a_sampling_model(tmp_path: Path) -> None:
     assert "trained, order 3, 2 epochs, 2 folds" in shown.stdout
 
 
+def test_cli_names_the_model_whose_parser_is_gone(tmp_path: Path) -> None:
+    nlp = spacy.load(sampling_training()[0])
+    nlp.remove_pipe("tk_parser")
+    nlp.to_disk(tmp_path / "model")
+    out = tmp_path / "out.conllu"
+    result = invoke("rerank", tmp_path / "model", treebank()["dev"], "-o", out)
+    assert result.exit_code == 1
+    message = f"Error: {tmp_path / 'model'}: tk_reranker: the pipeline has no component 'tk_parser'"
+    assert message in result.stderr
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
