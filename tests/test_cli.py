@@ -144,8 +144,24 @@ def test_cli_quiet_shows_errors_but_nothing_else_on_stderr(tmp_path: Path) -> No
 
 
 def test_cli_markup_in_names_is_shown_as_it_is(tmp_path: Path) -> None:
-    result = invoke("info", tmp_path / "[bold]model[/bold]")
-    assert "[bold]model[/bold]" in result.stderr
+    for name in ("[bold]model[/bold]", "a:b:c", ":smiley:"):
+        result = invoke("info", tmp_path / name)
+        assert f"{tmp_path / name}: no such model directory" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_cli_result_on_a_full_disk_is_one_clear_line(option: tuple[str, ...]) -> None:
+    gold = treebank()["test"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tk_spacy", "evaluate", gold, gold, *option],
+            stdout=full, stderr=subprocess.PIPE, text=True, encoding="utf-8", check=False,
+        )  # fmt: skip
+    assert done.stderr == (
+        "Error: standard output: cannot write it: No space left on device; write it elsewhere\n"
+    )
+    assert done.returncode == 1
 
 
 def wait_for_busy_children(pid: int, n: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -310,6 +311,39 @@ def test_combiner_is_the_same_in_every_run_and_apart_from_what_it_scores() -> No
     assert apart.weights.shape == combiner.weights.shape == (table.dense.shape[1],)
     with pytest.raises(UserError, match="at least two candidate lists"):
         ArcCombiner.fit_apart(gold[:1], lists[:1])
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_combiner_has_nothing_to_learn_where_no_word_has_a_choice(apart: bool) -> None:
+    inventory = LabelInventory()
+    gold = [sentence("a/X/0/root"), sentence("a/X/0/root b/X/1/dep")]
+    lists = [
+        CandidateList.build(
+            [(s.heads, s.deprels, (0.0, 0.0))], inventory=inventory, sources=("a", "b")
+        )
+        for s in gold
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if apart:
+            combiner, extended = ArcCombiner.fit_apart(gold, lists)
+        else:
+            combiner = ArcCombiner.fit(gold, lists)
+            extended = [combiner.extended(*pair) for pair in zip(gold, lists, strict=True)]
+    assert not combiner.weights.any()
+    assert not combiner.hashed.any()
+    # The only tree is certain.
+    assert [trees.scores.tolist() for trees in extended] == [[[0.0, 0.0, 0.0]]] * 2
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), 1e200])
+def test_combiner_of_weights_that_no_training_gives(weight: float) -> None:
+    combiner = ArcCombiner.fit(*three_parsers(n=4))
+    data = combiner.to_dict()
+    assert ArcCombiner.from_dict(data, combiner.hashed).weights.tolist() == data["weights"]
+    data["weights"][0] = weight
+    with pytest.raises(ValueError, match="a weight of the combiner is no number, or beyond all"):
+        ArcCombiner.from_dict(data, combiner.hashed)
 
 
 def test_reranker_keeps_its_combiner(tmp_path) -> None:

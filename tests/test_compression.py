@@ -239,3 +239,30 @@ def test_cli_compress_does_not_overwrite_unasked(tmp_path: Path) -> None:
     assert len(open_model(out).reranker.support) == 20
     itself = invoke("compress", model, "-o", model, "--keep", 20, "--overwrite")
     assert "the model itself" in itself.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("model/new", "model/new: lies in the model"),
+        ("model/meta.json", "meta.json: lies in the model"),
+        ("", "lies in the output"),
+        ("-", "-: a model is a directory, which cannot go to standard output; give its name"),
+        ("file", "file: a file stands where the model directory is to be written"),
+    ],
+)
+def test_cli_compress_keeps_its_input_and_other_things(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, message: str
+) -> None:
+    around = tmp_path / "around"
+    model = Path(shutil.copytree(lists_training()[0], around / "model"))
+    shutil.copy(model / "meta.json", around)  # so that it looks like a model, too
+    (around / "file").write_text("mine")
+    before = {path: path.read_bytes() for path in around.rglob("*") if path.is_file()}
+    monkeypatch.chdir(tmp_path)
+    place = output if output == "-" else around / output
+    result = invoke("compress", model, "-o", place, "--keep", 20, "--overwrite")
+    assert result.exit_code == 1, result.output
+    assert message in " ".join(result.stderr.split())
+    assert before == {path: path.read_bytes() for path in around.rglob("*") if path.is_file()}
+    assert list(tmp_path.iterdir()) == [around]

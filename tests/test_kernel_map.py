@@ -189,6 +189,7 @@ def test_kernel_map_is_for_arcs_alone() -> None:
         ("table", lambda a: a[:-1]),
         ("table", lambda a: a.astype(np.float64)),
         ("table", lambda a: a * np.float32(np.inf)),
+        ("table", lambda a: np.full_like(a, np.finfo(np.float32).max)),
         ("skips", lambda a: a + 1),
         ("skips", lambda a: a[:2]),
     ],

@@ -10,6 +10,7 @@ import srsly
 from test_cli import invoke
 from trainings import list_files, lists_training
 
+from tk_spacy.biaffine.parser import BiaffineParser
 from tk_spacy.model_files import ModelError
 from tk_spacy.reranker import Reranker
 
@@ -118,6 +119,7 @@ def change_meta(model: Path, **changes: object) -> None:
         {"list_features": {"groups": ["votes"]}},
         {"list_features": {"scales": {}}},
         {"list_features": {"factor": 0}},
+        {"list_features": {"factor": 1e200}},
         {"list_features": {"weights": {}}},
         {"list_features": [1]},
         {"list_features": None},
@@ -145,6 +147,13 @@ def test_reranker_files_info_of_strange_facts(model: Path, name: str, value: obj
     result = invoke("info", model)
     assert result.exit_code == 1
     assert "is not as `tk-spacy train` writes it" in result.stderr
+
+
+def test_reranker_files_of_another_kind(model: Path) -> None:
+    with pytest.raises(
+        ModelError, match=r"that of a tk-spacy reranker, not that of a .*; give the"
+    ):
+        BiaffineParser.from_disk(model)
 
 
 def test_reranker_files_deep_json(model: Path) -> None:

@@ -421,7 +421,7 @@ def test_gamma_is_tuned_with_pairs(with_kernel):
 def test_parts_of_a_reranker_that_fit(with_kernel):
     parser, _ = with_kernel
     kernel = parser.kernel
-    reranker = SimpleNamespace(schema=kernel.schema, support=kernel.support)
+    reranker = SimpleNamespace(schema=kernel.schema, support=kernel.support, kernel_map=None)
     assert list(SearchKernel.of_reranker(reranker).support.types) == list(EVERY)
     assert list(SearchKernel.of_reranker(reranker, arcs_only=True).support.types) == [ARC]
     rng = np.random.default_rng(0)
@@ -431,7 +431,7 @@ def test_parts_of_a_reranker_that_fit(with_kernel):
         ((ARC, "tri-sibling"), r"compares tri-sibling parts, .* take its arcs alone \(--arcs-only"),
     ):
         support, _ = support_of(rng, kernel.schema, treebank()[0][:3], scales=scales, types=types)
-        other = SimpleNamespace(schema=kernel.schema, support=support)
+        other = SimpleNamespace(schema=kernel.schema, support=support, kernel_map=None)
         with pytest.raises(UserError, match=message):
             SearchKernel.of_reranker(other)
     assert SearchKernel.of_reranker(other, arcs_only=True).pairs == ()
@@ -439,8 +439,11 @@ def test_parts_of_a_reranker_that_fit(with_kernel):
     support, _ = support_of(
         rng, kernel.schema, treebank()[0][:3], scales=scales, types=("grandparent", ARC, "sibling")
     )
-    other = SimpleNamespace(schema=kernel.schema, support=support)
+    other = SimpleNamespace(schema=kernel.schema, support=support, kernel_map=None)
     assert list(SearchKernel.of_reranker(other).support.types) == list(EVERY)
+    other.kernel_map = object()
+    with pytest.raises(UserError, match=r"a hashed map in place of .* give the model that it was"):
+        SearchKernel.of_reranker(other)
 
 
 def test_add_kernel_takes_all_parts_or_arcs_alone(with_kernel, tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from tk_spacy.synthetic import generate
 from tk_spacy.treebank import Sentence, check_tree
 from tk_spacy.upstream import train_parser
 from tk_spacy.upstream.corpus import doc_from_sentence
+from tk_spacy.upstream.loading import load_pipeline
 from tk_spacy.upstream.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
 from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
 
@@ -144,6 +145,13 @@ def test_spacy_source_scores_trees_of_any_origin(nlp, sentences):
 
 
 # The right-to-left twin
+
+
+@pytest.mark.parametrize("format_", ["tk-spacy biaffine parser", "tk-spacy reranker"])
+def test_load_pipeline_of_a_part_of_one(tmp_path, format_):
+    (tmp_path / "meta.json").write_text(f'{{"format": "{format_}"}}')
+    with pytest.raises(UserError, match=r"no spaCy pipeline: config\.cfg is missing; give the dir"):
+        load_pipeline(tmp_path)
 
 
 def test_mirrored_sentences_and_docs_are_their_own_mirror_images():

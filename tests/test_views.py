@@ -278,8 +278,14 @@ def test_views_wrong_names(names: list[str], message: str) -> None:
         ("spacy:seed=2", "view 'spacy:seed=2': only a sampling or biaffine view has settings"),
         ("sampling:order", "'order' is no setting; write NAME=VALUE once for each"),
         ("sampling:order=2:order=3", "'order=3' is no setting"),
-        ("sampling:order=9", "order is 9; it must be from 1 to 3"),
-        ("sampling:depth=2", "unknown settings: depth"),
+        ("sampling:order=9", "view 'sampling:order=9': order is 9; it must be from 1 to 3"),
+        ("sampling:depth=2", "view 'sampling:depth=2': unknown settings: depth; choose from order"),
+        ("biaffine:seed=abc", "view 'biaffine:seed=abc': seed is 'abc'; it must be a whole number"),
+        (
+            "biaffine:depth=2",
+            "view 'biaffine:depth=2': unknown settings: depth; choose from epochs",
+        ),
+        ("sampling:extra=lemma", "view 'sampling:extra=lemma': extra cannot be one view's alone"),
     ],
 )
 def test_views_wrong_settings_of_their_own(name: str, message: str) -> None:
@@ -295,6 +301,20 @@ def test_views_of_one_kind_differ_in_name_and_settings() -> None:
     assert (second.about()["C"], second.about()["seed"]) == (0.5, 3)
     with pytest.raises(UserError, match="name one or more different ones"):
         make_views(["sampling:order=2", "sampling:order=2"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("sampling", "sampling:order=3"),  # the default, spelt out
+        ("biaffine", "spacy", "biaffine:seed=3"),  # the seed of all
+        ("sampling:order=2:C=1", "sampling:C=1.0:order=2"),
+    ],
+)
+def test_views_that_are_the_same_parser(names: tuple[str, ...]) -> None:
+    shown = f"{names[0]} and {names[-1]}".replace(":", "-").replace("=", "")
+    with pytest.raises(UserError, match=f"the views {shown} have the same settings"):
+        make_views(names, seed=3)
 
 
 def test_views_by_name() -> None:

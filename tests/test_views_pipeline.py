@@ -21,6 +21,7 @@ from trainings import (
 
 from tk_spacy.batch import parse_files, rerank_files
 from tk_spacy.candidates import SHORT_LIST, LabelInventory
+from tk_spacy.cli.info import view_line
 from tk_spacy.cli.training import chosen_views
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation import evaluate
@@ -30,6 +31,7 @@ from tk_spacy.pipeline import train_pipeline
 from tk_spacy.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
 from tk_spacy.treebank import Sentence, load_treebank, write_conllu
 from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
+from tk_spacy.views.making import make_views
 from tk_spacy.views.sampling_view import Counter
 
 
@@ -196,6 +198,31 @@ def test_cli_kbest_and_info_of_a_sampling_model(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "sampling parser" in shown.stdout
     assert "trained, order 3, 2 epochs, 2 folds" in shown.stdout
+
+
+def test_cli_names_the_model_whose_parser_is_gone(tmp_path: Path) -> None:
+    nlp = spacy.load(sampling_training()[0])
+    nlp.remove_pipe("tk_parser")
+    nlp.to_disk(tmp_path / "model")
+    out = tmp_path / "out.conllu"
+    result = invoke("rerank", tmp_path / "model", treebank()["dev"], "-o", out)
+    assert result.exit_code == 1
+    message = f"Error: {tmp_path / 'model'}: tk_reranker: the pipeline has no component 'tk_parser'"
+    assert message in result.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sampling:epochs=4", "trained, order 3, 4 epochs"),
+        ("biaffine:epochs=4", "trained, 2 layers of width 128, 4 epochs"),
+        ("udpipe", "UDPipe, trained, projective, 10 iterations"),
+        ("spacy", "trained, config default, with right-to-left twin"),
+    ],
+)
+def test_cli_info_knows_the_views_of_every_kind(name: str, expected: str) -> None:
+    assert view_line(make_views([name])[0].about()) == expected
 
 
 @pytest.mark.parametrize(

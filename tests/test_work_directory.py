@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ from trainings import Recorder, sampling_options, sampling_training, treebank
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline import train_pipeline
 from tk_spacy.places import WORK_MARK, check_work_directory, work_directory
-from tk_spacy.views.records import RECORD, train_view, view_state
+from tk_spacy.views.records import RECORD, train_view, training_seconds, view_state
 
 # Damage
 
@@ -82,6 +83,27 @@ def test_records_of_other_content_are_no_records(tmp_path: Path, record: str) ->
     assert view_state(tmp_path / "a", "one") == "damaged"
     trained(tmp_path / "a")
     assert view_state(tmp_path / "a", "one") == "kept"
+
+
+def test_records_a_file_without_digest_is_not_trusted(tmp_path: Path) -> None:
+    trained(tmp_path / "a")
+    record = json.loads((tmp_path / "a" / RECORD).read_text())
+    record["sha256"]["counts.json"] = None
+    (tmp_path / "a" / RECORD).write_text(json.dumps(record))
+    (tmp_path / "a" / "counts.json").unlink()
+    assert view_state(tmp_path / "a", "one") == "damaged"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [("2.5", 2.5), ("NaN", 0.0), ("Infinity", 0.0), ("-1", 0.0), ("1" + "0" * 400, 0.0),
+     ('"2"', 0.0), ("null", 0.0)],
+)  # fmt: skip
+def test_records_a_time_that_no_clock_gives_is_none(
+    tmp_path: Path, seconds: str, expected: float
+) -> None:
+    (tmp_path / RECORD).write_text(f'{{"seconds": {seconds}}}')
+    assert training_seconds(tmp_path) == expected
 
 
 def test_records_a_view_of_something_else_stays_until_it_is_replaced(tmp_path: Path) -> None:

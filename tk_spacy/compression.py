@@ -15,6 +15,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.files import replace_directory
 from tk_spacy.kernel_map import KernelMap, without_parts
 from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN, Model
+from tk_spacy.places import check_output, check_outside
 from tk_spacy.pruning import contributions, norms, prune
 from tk_spacy.reranker import Pair, Reranker
 
@@ -94,16 +95,23 @@ def _about(reranker: Reranker, how: dict[str, Any]) -> dict[str, Any]:
     return {**reranker.about, COMPRESSED: steps}
 
 
+def check_place(model: Model, output: Path, *, overwrite: bool = False) -> None:
+    """Raises UserError where `save` would write over the model or into it, or cannot write."""
+    if output.resolve() == model.path.resolve():
+        raise UserError(f"{output}: the model itself; give another directory")
+    if output.resolve().is_relative_to(model.path.resolve()):
+        raise UserError(f"{output}: lies in the model {model.path}; give a directory outside it")
+    check_output(output, overwrite=overwrite)
+    check_outside(output, [model.path])
+
+
 def save(model: Model, reranker: Reranker, output: Path, *, overwrite: bool = False) -> None:
     """Write a model directory that differs from another in its reranker.
 
     The report of the training is left out: it is of another model.  Raises UserError where the
     output is there already, unless overwrite is set, or holds something else.
     """
-    if output.resolve() == model.path.resolve():
-        raise UserError(f"{output}: the model itself; give another directory")
-    if output.exists() and not overwrite:
-        raise UserError(f"{output}: exists already; use --overwrite, or choose another output")
+    check_place(model, output, overwrite=overwrite)
     if model.component is None:
         reranker.to_disk(output)
         return

@@ -27,6 +27,8 @@ Float64 = NDArray[np.float64]
 ARC = "arc"
 MIN_BITS, MAX_BITS = 8, 28
 SEED = 0
+MOST_CELL = 1e30
+"""Cells of a stored table are smaller, so that their sums are finite numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +116,11 @@ class KernelMap:
                     f"{name} is {array.dtype}{list(array.shape)}, expected "
                     f"{np.dtype(dtype)}[{size}]"
                 )
-        if not np.isfinite(table).all() or not np.isin(skips, (0, 1)).all() or not skips[1]:
+        if (
+            not (np.abs(table) < MOST_CELL).all()
+            or not np.isin(skips, (0, 1)).all()
+            or not skips[1]
+        ):
             raise ValueError("the kernel's map holds what no conversion gives")
         return cls(bits, seed, skips, table, support_parts)
 

@@ -26,6 +26,10 @@ RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
 BIAFFINE_FORMAT = "tk-spacy biaffine parser"
 
 
+MOST_WEIGHT = 1e100
+"""Weights of a model are smaller: sums and products of such ones stay finite numbers."""
+
+
 class ModelError(UserError):
     """A model that cannot be read."""
 
@@ -138,7 +142,12 @@ class StoredModel(ABC):
         """The values of meta.json.  Raises ModelError where they are of something else."""
         meta: dict[str, Any] = json.loads(content)
         if meta.get("format") != cls.FORMAT:
-            raise ModelError(f"{where}: {META} is not that of a {cls.FORMAT}")
+            other = meta.get("format")
+            raise ModelError(
+                f"{where}: {META} is "
+                + (f"that of a {other[:80]}, " if isinstance(other, str) and other else "")
+                + f"not that of a {cls.FORMAT}; give the directory of one, or of the pipeline"
+            )
         if meta["format_version"] not in range(cls.OLDEST, cls.VERSION + 1):
             readable = (
                 f"{cls.VERSION}" if cls.OLDEST == cls.VERSION else f"{cls.OLDEST} to {cls.VERSION}"

@@ -64,7 +64,10 @@ class Model:
         if not isinstance(component, TkReranker):
             raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
         component.n_threads = n_threads
-        own = component.find_sources(self.reranker, inventory, elsewhere=list(self.file_views))
+        try:
+            own = component.find_sources(self.reranker, inventory, elsewhere=list(self.file_views))
+        except UserError as error:
+            raise UserError(f"{self.path}: {error}") from error
         return own, component.k
 
     def in_order(
@@ -168,7 +171,9 @@ def _places(path: Path, kind: str, *, maker: str, factory: str) -> list[Path]:
         return [path]
     inside = [child for child in sorted(path.iterdir()) if _kind_of(child) == kind]
     if not inside:
-        raise UserError(f"{path}: a spaCy pipeline without a trained {factory}")
+        raise UserError(
+            f"{path}: a spaCy pipeline without a trained {factory}; `tk-spacy {maker}` makes one"
+        )
     return inside
 
 

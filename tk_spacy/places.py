@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tk_spacy.errors import UserError
 from tk_spacy.files import check_replaceable
+from tk_spacy.treebank import STDOUT
 
 try:
     import fcntl
@@ -27,6 +28,10 @@ Who works there holds a lock on it, which the system lifts when the process ends
 
 def check_output(path: Path, *, overwrite: bool) -> None:
     """Raises UserError unless a model directory can be written there."""
+    if path == Path(STDOUT):
+        raise UserError(
+            f"{path}: a model is a directory, which cannot go to standard output; give its name"
+        )
     if path.exists() or path.is_symlink():
         if not path.is_dir():
             raise UserError(f"{path}: a file stands where the model directory is to be written")

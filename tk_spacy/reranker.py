@@ -26,6 +26,7 @@ from tk_spacy.kernel_map import KernelMap
 from tk_spacy.list_features import ListFeatures
 from tk_spacy.model_files import (
     META,
+    MOST_WEIGHT,
     RERANKER_FORMAT,
     StoredModel,
     dense,
@@ -314,6 +315,6 @@ def _read_list_features(
     if features.names != list(data["weights"]):
         raise ValueError("the list's features and their weights do not fit together")
     weights = np.array(list(data["weights"].values()), dtype=np.float64)
-    if not np.isfinite(weights).all():
-        raise ValueError("a weight of the list's features is no finite number")
+    if not (np.abs([*weights, features.factor]) < MOST_WEIGHT).all():
+        raise ValueError("a weight of the list's features is no number, or beyond all bounds")
     return features, weights

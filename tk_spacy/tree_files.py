@@ -72,7 +72,8 @@ class TreeFile:
         there = f"{sentence.path}:{sentence.line}" if sentence.path else "the data"
         if len(found) != len(sentence):
             raise CandidateError(
-                f"{where} has {len(found)} words here, but {len(sentence)} in {there}"
+                f"{where} has {len(found)} words here, but {len(sentence)} in {there}; "
+                "give trees of the same words"
             )
         # Parsers may change some forms, such as brackets; none alike is another sentence.
         if not any(a == b for a, b in zip(found.forms, sentence.forms, strict=True)):
@@ -109,7 +110,11 @@ class TreeFile:
                     f"{self.path}:{pair[0].line}: sent_id {own} stands for two sentences"
                 )
             self._waiting[own] = pair
-        raise CandidateError(f"{self.path}: no trees for sentence {wanted or self._number}")
+        there = f" ({sentence.path}:{sentence.line})" if sentence.path else ""
+        raise CandidateError(
+            f"{self.path}: no trees for sentence {wanted or self._number}{there}; give a file with "
+            "the trees of every sentence"
+        )
 
     def _read(self) -> Iterator[Pair]:
         if self.scored:

@@ -72,7 +72,10 @@ class BiaffineSettings:
             raise UserError(f"settings are {data!r}; give names with values")
         unknown = set(data) - {field.name for field in fields(cls)}
         if unknown:
-            raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
+            raise UserError(
+                f"unknown settings: {', '.join(sorted(map(str, unknown)))}; choose from "
+                f"{', '.join(field.name for field in fields(cls))}"
+            )
         return cls(**data)
 
 

@@ -12,7 +12,7 @@ import tk_spacy
 from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
-from tk_spacy.compression import hashed, pruned, save
+from tk_spacy.compression import check_place, hashed, pruned, save
 from tk_spacy.compression_curve import (
     BESIDE,
     EXACT,
@@ -56,6 +56,7 @@ def compress(
     Raises UserError where it cannot be done.
     """
     opened = open_model(model)
+    check_place(opened, output, overwrite=overwrite)
     if keep is not None:
         made = pruned(opened.reranker, keep, lists=_lists(influence_lists))
     elif hash_bits is not None:

@@ -124,7 +124,9 @@ def evaluate(
 
 
 def evaluate_cli(
-    gold: Annotated[Path, typer.Argument(help="CoNLL-U file with the right trees.")],
+    gold: Annotated[
+        Path, typer.Argument(help="CoNLL-U file with the right trees; - for standard input.")
+    ],
     systems: Annotated[
         list[Path],
         typer.Argument(
@@ -174,12 +176,12 @@ def evaluate_cli(
             )
     groupings = list(GROUPINGS) if ALL in (by or ()) else by or []
     shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard(), standard_input(systems) as given:
+    with shell.guard(), standard_input([gold, *systems]) as given:
         result = evaluate(
-            gold, given.paths, metric=metric, samples=samples, seed=seed, by=groupings
+            given.paths[0], given.paths[1:], metric=metric, samples=samples, seed=seed, by=groupings
         )
         named = tuple((given.named(name), scores) for name, scores in result.systems)
-        result = replace(result, systems=named)
+        result = replace(result, gold=given.named(result.gold), systems=named)
         shell.result(result.tables(), result.to_dict())
 
 

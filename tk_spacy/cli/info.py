@@ -167,12 +167,12 @@ def _parsers(about: dict[str, Any]) -> list[tuple[str, str]]:
     if not about["views"]:
         return [("parsers", "none: ready lists")]
     return [
-        (f"{name} parser", _view(view) + ("" if "files" in view else folds))
+        (f"{name} parser", view_line(view) + ("" if "files" in view else folds))
         for name, view in about["views"].items()
     ]
 
 
-def _view(view: dict[str, Any]) -> str:
+def view_line(view: dict[str, Any]) -> str:
     """The settings of a view that tell most."""
     if "pipeline" in view:
         return str(view["pipeline"])
@@ -185,6 +185,8 @@ def _view(view: dict[str, Any]) -> str:
         return f"trees from {', '.join(view['files'].values())} ({kind})"
     if "transition_system" in view:
         return f"UDPipe, trained, {view['transition_system']}, {view['iterations']} iterations"
+    if "tag_width" in view:
+        return f"trained, {view['layers']} layers of width {view['width']}, {view['epochs']} epochs"
     extra = f", with {', '.join(view['extra'])}" if view.get("extra") else ""
     return f"trained, order {view['order']}, {view['epochs']} epochs{extra}"
 

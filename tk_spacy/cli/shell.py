@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -57,25 +57,28 @@ class Shell:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         # Made here, not at import: stdout and stderr may be replaced in between.
-        self.err = Console(stderr=True)
-        self.out = Console(width=_width(sys.stdout))
+        # Names are shown as they are: in file:a:b there is no picture of a letter meant.
+        self.err = Console(stderr=True, emoji=False)
+        self.out = Console(width=_width(sys.stdout), emoji=False)
         if stdout_taken:
-            self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet)
+            self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet, emoji=False)
 
     def result(self, tables: Iterable[Table], document: Mapping[str, Any]) -> None:
         """Show a result: the tables, or the document with --json."""
         if self.as_json:
             self._json(document)
             return
-        for i, table in enumerate(tables):
-            if i:
-                self.out.print()
-            self.out.print(table.to_rich())
+        with self._named():
+            for i, table in enumerate(tables):
+                if i:
+                    self.out.print()
+                self.out.print(table.to_rich())
 
     def say(self, text: str) -> None:
         """A line of the result that people read; not shown with --json."""
         if not self.as_json:
-            self.out.print(text, markup=False, highlight=False, soft_wrap=True)
+            with self._named():
+                self.out.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """A line beside the result, on stderr."""
@@ -134,7 +137,8 @@ class Shell:
         line = " ".join(text.split())
         self.error(line)
         if self.as_json:
-            self._json({"error": line})
+            with suppress(OSError, UserError):  # a full disk has no place for that either
+                self._json({"error": line})
         raise typer.Exit(code)
 
     def _line(self, text: str, style: str = "") -> None:
@@ -146,7 +150,21 @@ class Shell:
             text.encode(sys.stdout.encoding or "utf-8")
         except UnicodeEncodeError:
             text = json.dumps(document, indent=2, allow_nan=False)
-        typer.echo(text)
+        with self._named():
+            typer.echo(text)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Where the result cannot be written, say so: such an error knows no file name."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            place = "standard error" if self._stdout_taken else "standard output"
+            raise UserError(
+                f"{place}: cannot write it: {error.strerror or error}; write it elsewhere"
+            ) from error
 
 
 @contextmanager

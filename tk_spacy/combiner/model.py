@@ -25,6 +25,7 @@ from tk_spacy.combiner.arcs import Float64, Int32
 from tk_spacy.combiner.learning import arc_log_probabilities, learn_arcs
 from tk_spacy.combiner.trees import best_trees
 from tk_spacy.errors import UserError
+from tk_spacy.model_files import MOST_WEIGHT
 from tk_spacy.treebank import Sentence
 
 COMBINER = "combiner"
@@ -104,6 +105,12 @@ class ArcCombiner:
     ) -> ArcCombiner:
         chosen = [tables[i] for i in which]
         dense = np.concatenate([item.dense for item in chosen])
+        if not len(dense):  # no word has a choice, as in sentences of one word
+            return cls(
+                features=features,
+                weights=np.zeros(features.width),
+                hashed=np.zeros(1 << BITS),
+            )
         means, deviations = (
             dense.mean(axis=0, dtype=np.float64),
             dense.std(axis=0, dtype=np.float64),
@@ -165,8 +172,8 @@ class ArcCombiner:
     def from_dict(cls, data: Mapping[str, Any], hashed: Float64) -> ArcCombiner:
         """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
         weights = np.array(data["weights"], dtype=np.float64)
-        if not np.isfinite(weights).all():
-            raise ValueError("a weight of the combiner is no finite number")
+        if not (np.abs(weights) < MOST_WEIGHT).all():
+            raise ValueError("a weight of the combiner is no number, or beyond all bounds")
         return cls(features=ArcFeatures.from_dict(data["features"]), weights=weights, hashed=hashed)
 
 

@@ -72,6 +72,11 @@ class SearchKernel:
         """
         support = reranker.support
         parts = support.types.get(ARC)
+        if reranker.kernel_map is not None:
+            raise UserError(
+                "the reranker has a hashed map in place of its kernel's support parts; give the "
+                "model that it was made of"
+            )
         if parts is None or not len(parts):
             raise UserError(
                 "the reranker's kernel compares no arcs; give a model trained with "

@@ -122,7 +122,10 @@ class SamplingSettings:
             raise UserError(f"settings are {data!r}; give names with values")
         unknown = set(data) - {field.name for field in fields(cls)}
         if unknown:
-            raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
+            raise UserError(
+                f"unknown settings: {', '.join(sorted(map(str, unknown)))}; choose from "
+                f"{', '.join(field.name for field in fields(cls))}"
+            )
         return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
 
 

@@ -28,6 +28,10 @@ Pipeline = Language
 def load_pipeline(name: str | os.PathLike[str]) -> Language:
     """A spaCy pipeline by its directory or package name.  Raises UserError where there is none."""
     name = os.fspath(name)
+    if Path(name, "meta.json").is_file() and not Path(name, "config.cfg").is_file():
+        raise UserError(
+            f"{name}: no spaCy pipeline: config.cfg is missing; give the directory of a whole one"
+        )
     try:
         return spacy.load(name)
     except OSError as error:

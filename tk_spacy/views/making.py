@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tk_spacy.errors import UserError
 from tk_spacy.views.protocol import BIAFFINE, FILE, SAMPLING, SPACY, UDPIPE, View
-from tk_spacy.views.specs import parse_specs
+from tk_spacy.views.specs import ViewSpec, parse_specs
 
 
 def make_views(
@@ -39,13 +41,15 @@ def make_views(
             from tk_spacy.views.sampling_view import SamplingView  # noqa: PLC0415
 
             settings = {"seed": seed, **(sampling or {}), **spec.changes}
-            views.append(SamplingView.from_settings(settings, name=spec.name))
+            with _of_view(spec):
+                views.append(SamplingView.from_settings(settings, name=spec.name))
             continue
         if spec.kind == BIAFFINE:
             from tk_spacy.views.biaffine_view import BiaffineView  # noqa: PLC0415
 
             settings = {"seed": seed, "xpos": xpos, **(biaffine or {}), **spec.changes}
-            views.append(BiaffineView.from_settings(settings, name=spec.name))
+            with _of_view(spec):
+                views.append(BiaffineView.from_settings(settings, name=spec.name))
             continue
         if spec.kind == FILE:
             from tk_spacy.views.file_view import FileView  # noqa: PLC0415
@@ -76,4 +80,35 @@ def make_views(
                     search=search,
                 )
             )
+    _check_different(views)
     return tuple(views)
+
+
+@contextmanager
+def _of_view(spec: ViewSpec) -> Iterator[None]:
+    """Mistakes in the settings of a view of its own name it."""
+    if "extra" in spec.changes:
+        raise UserError(
+            f"view {spec.text!r}: extra cannot be one view's alone; leave it out, and give the "
+            "names to all sampling parsers (--extra)"
+        )
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"view {spec.text!r}: {error}" if spec.changes else str(error)) from error
+
+
+def _check_different(views: Sequence[View]) -> None:
+    """Raises UserError for parsers of one kind that are the same but for their names."""
+    known: list[tuple[object, str]] = []
+    for view in views:
+        settings = getattr(view, "settings", None)
+        if settings is None:
+            continue
+        for other, name in known:
+            if type(other) is type(settings) and other == settings:
+                raise UserError(
+                    f"the views {name} and {view.name} have the same settings and would be the "
+                    "same parser; leave one out, or give it another seed"
+                )
+        known.append((settings, view.name))

@@ -22,6 +22,7 @@ from tk_spacy.views.protocol import Report, View
 # Part of every fingerprint: raise it when the same settings give another parser than before.
 FORMAT = 2
 RECORD = "training.json"
+MOST_SECONDS = 1e9
 
 State = Literal["kept", "missing", "damaged"]
 """Missing: never finished, or made from something else."""
@@ -56,13 +57,18 @@ def _is_whole(directory: Path, record: dict[str, Any]) -> bool:
     digests = record.get("sha256")
     if not isinstance(digests, dict) or not digests:
         return False
-    return all(digest(directory / name) == value for name, value in digests.items())
+    return all(
+        value is not None and digest(directory / name) == value for name, value in digests.items()
+    )
 
 
 def training_seconds(directory: Path) -> float:
     """Wall seconds of the training that wrote a directory, 0 where there is none."""
     seconds = read_record(directory / RECORD).get("seconds")
-    return float(seconds) if isinstance(seconds, int | float) else 0.0
+    # The record has no digest of itself: a number that no clock gives is as good as none.
+    if not isinstance(seconds, int | float) or not 0 <= seconds < MOST_SECONDS:
+        return 0.0
+    return float(seconds)
 
 
 def train_view(

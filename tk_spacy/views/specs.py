@@ -21,12 +21,13 @@ class ViewSpec:
     """One view as it was asked for.
 
     kind: of VIEW_NAMES, or FILE.  changes: settings that are this view's alone, by name.
-    file: what the user calls the parser whose trees are in files.
+    file: what the user calls the parser whose trees are in files.  text: what the user wrote.
     """
 
     kind: str
     changes: dict[str, Any] = field(default_factory=dict)
     file: str = ""
+    text: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
@@ -77,7 +78,7 @@ def _parse(text: str) -> ViewSpec:
                 "sampling:order=2:seed=7"
             )
         changes[name] = _value(value)
-    return ViewSpec(kind, changes)
+    return ViewSpec(kind, changes, text=text)
 
 
 def _value(text: str) -> Any:
