@@ -12,7 +12,9 @@ from tk_spacy.treebank import load_treebank
 
 @pytest.mark.slow
 def test_cli_demo_runs_the_whole_path(tmp_path: Path) -> None:
-    arguments = ("--sentences", 100, "--epochs", 2, "--threads", 1, "--processes", 1)
+    # The README's test runs it at its defaults.
+    quick = ("--max-steps", 20, "--views", "sampling,spacy")
+    arguments = ("--sentences", 100, "--epochs", 2, "--threads", 1, "--processes", 1, *quick)
     result = invoke("demo", tmp_path / "demo", *arguments)
     assert result.exit_code == 0, result.output
     assert "THE DATA ARE SYNTHETIC" in result.stdout

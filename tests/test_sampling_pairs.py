@@ -452,7 +452,8 @@ def test_add_kernel_takes_all_parts_or_arcs_alone(with_kernel, tmp_path, monkeyp
         replace(s, heads=heads, deprels=labels)
         for s, (heads, labels) in zip(test[:8], parser.parse(test[:8], n_threads=1), strict=True)
     ]
-    reranker = SimpleNamespace(schema=parser.kernel.schema, support=parser.kernel.support)
+    own = parser.kernel
+    reranker = SimpleNamespace(schema=own.schema, support=own.support, kernel_map=None)
     monkeypatch.setattr(command, "open_model", lambda _: SimpleNamespace(reranker=reranker))
     monkeypatch.setattr(command, "load_treebank", lambda *_, **__: dev)
     trained().to_disk(tmp_path / "parser")

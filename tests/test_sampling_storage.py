@@ -100,7 +100,7 @@ def test_damaged_settings_are_refused(parser, change):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"format": "something else"}, "is not that of a tk-spacy sampling parser"),
+        ({"format": "something else"}, "not that of a tk-spacy sampling parser"),
         ({"format_version": 99}, "format version 99, this tk-spacy reads 1"),
         ({"format_version": None}, "format version None"),
         ({"settings": [1]}, "damaged"),
