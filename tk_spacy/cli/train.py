@@ -104,7 +104,7 @@ def train_cli(
 
         tk-spacy train train.conllu --dev dev.conllu --test test.conllu -o model
 
-    In a fifth of the time, with one parser instead of three that are better together:
+    In a fraction of the time, with one parser instead of three that are better together:
 
         tk-spacy train train.conllu --dev dev.conllu -o model --views sampling
 
