@@ -16,9 +16,9 @@ from tk_spacy.sampling.search_kernel import SearchKernel
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 
-GAMMAS = (0.0, *(10.0 ** (i / 4) for i in range(-8, 9)))
-"""0 and a logarithmic grid from 0.01 to 100; a factor of 1 changes a score as much as the parser's
-own arc scores vary (see `tune_gamma`)."""
+GAMMAS = (0.0, *(10.0 ** (i / 2) for i in range(-6, 2)))
+"""0 and a logarithmic grid from 0.001 to 3; a factor of 1 changes a score as much as the parser's
+own arc scores vary (see `tune_gamma`).  What a kernel is good for lies far below that."""
 
 
 @dataclass(frozen=True, slots=True)
