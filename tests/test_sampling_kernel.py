@@ -28,11 +28,11 @@ from tk_spacy.model_files import ModelError, from_npz, to_npz
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts, slot_rows
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.decoder import lattice_arcs
 from tk_spacy.sampling.kernel_learning import Difference, KernelLearner
 from tk_spacy.sampling.kernel_tuning import tune_gamma
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.search_kernel import ARC, SearchKernel, arc_slots, bare
+from tk_spacy.sampling.search_space import lattice_arcs
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.training import train_sampling_parser
 from tk_spacy.sampling.updates import Learner

@@ -30,12 +30,12 @@ from tk_spacy.kernel import slot_layout
 from tk_spacy.model_files import ModelError
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts, slot_rows
-from tk_spacy.sampling.decoder import lattice_arcs
 from tk_spacy.sampling.kernel_decoding import decode_with_kernel
 from tk_spacy.sampling.kernel_rounds import Searches
 from tk_spacy.sampling.kernel_tuning import tune_gamma
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, bare, part_slots
+from tk_spacy.sampling.search_space import lattice_arcs
 from tk_spacy.sampling.words import encode
 from tk_spacy.support import Support, SupportParts
 from tk_spacy.support_log import SupportLog

@@ -15,8 +15,9 @@ from sampling_parsers import (
 )
 
 from tk_spacy.properties import FIRST_MORPH
-from tk_spacy.sampling.decoder import decode, kept_heads
+from tk_spacy.sampling.decoder import decode
 from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.sampling.search_space import kept_heads
 from tk_spacy.sampling.updates import Learner
 from tk_spacy.sampling.words import encode
 

@@ -1,5 +1,6 @@
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
+from tk_spacy.features cimport Words
 from tk_spacy.sampling.lattice cimport Buffer, Lattice, Model
 from tk_spacy.sampling.search cimport Search
 
@@ -23,6 +24,11 @@ cdef class Scorer:
     cdef readonly object weights, pruner, places
 
 
+cdef int prune(Workspace *space, const Model *model, const Words *x) noexcept nogil
+cdef int keep(
+    Workspace *space, const Model *model, const Words *x, const int32_t *kept_head,
+    const int64_t *kept_first,
+) noexcept nogil
 cdef int choose(Workspace *space, const Model *model, int k, double label_share) noexcept nogil
 cdef int write_list(
     Workspace *space, int k, int32_t *heads, int32_t *labels, double *scores

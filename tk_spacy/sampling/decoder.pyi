@@ -27,26 +27,6 @@ class Scorer:
     @property
     def morph_end(self) -> int: ...
 
-def kept_heads(
-    scorer: Scorer,
-    fields: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    *,
-    n_threads: int | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
-def lattice_arcs(
-    scorer: Scorer,
-    fields: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    sentences: Sequence[int] | NDArray[np.integer],
-    *,
-    kept: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None,
-    gold: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None,
-    costs: tuple[float, float] = (0.0, 0.0),
-    n_threads: int | None = None,
-) -> Arcs: ...
 def decode(
     scorer: Scorer,
     fields: NDArray[np.int32],

@@ -81,7 +81,7 @@ class KernelLearner:
         self._level = now
 
     def begin(self, batch: Sequence[int], arcs: Arcs, *, n_threads: int | None) -> Arcs:
-        """Arcs of a batch (decoder.lattice_arcs) with the kernel's scores added to theirs.
+        """Arcs of a batch (search_space.lattice_arcs) with the kernel's scores added to theirs.
 
         The sentences' differences are then told by what is added to the support in the meantime.
         """

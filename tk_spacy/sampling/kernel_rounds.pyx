@@ -60,8 +60,9 @@ cdef struct Asked:
 cdef class Searches:
     """The searches of some sentences.
 
-    fields, starts, lengths: as those of decoder.kept_heads.  sentences: int32[B], which ones.
-    arcs: what decoder.lattice_arcs returned for these sentences, a kernel's scores of arcs added.
+    fields, starts, lengths: as those of search_space.kept_heads.  sentences: int32[B], which ones.
+    arcs: what search_space.lattice_arcs returned for these sentences, and a kernel's scores of arcs
+    added.
     siblings, grandparents: whether the kernel scores them.
     k, exact, restarts, patience, temperature, label_share, seeds: as those of decoder.decode.
     The parser must be of order 2 at least, for others have no pairs.

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.sampling.decoder import decode, lattice_arcs
+from tk_spacy.sampling.decoder import decode
 from tk_spacy.sampling.kernel_decoding import decode_with_kernel
 from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.search_kernel import SearchKernel
+from tk_spacy.sampling.search_space import lattice_arcs
 from tk_spacy.sampling.words import encode
 from tk_spacy.treebank import Sentence
 

@@ -110,7 +110,7 @@ cdef int take(
 ) noexcept nogil:
     """Arcs that were built before, with new scores.  Returns -1 without memory.
 
-    Those into word m are first[m] .. first[m + 1] - 1 of the arrays (decoder.lattice_arcs).
+    Those into word m are first[m] .. first[m + 1] - 1 of the arrays (search_space.lattice_arcs).
     """
     cdef int n = g.n, m, a = 0
     cdef int64_t i

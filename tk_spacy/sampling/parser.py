@@ -25,9 +25,10 @@ from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts
 from tk_spacy.passive_aggressive import add_candidate_scores
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.decoder import Scorer, decode, lattice_arcs
+from tk_spacy.sampling.decoder import Scorer, decode
 from tk_spacy.sampling.kernel_decoding import decode_with_kernel
 from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, part_slots
+from tk_spacy.sampling.search_space import lattice_arcs
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
 from tk_spacy.sampling.words import Corpus, encode

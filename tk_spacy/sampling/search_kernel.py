@@ -32,7 +32,7 @@ Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
 
 Arcs = tuple[NDArray[np.int64], Int32, Int32, Float64]
-"""The arcs of sentences, what decoder.lattice_arcs returns."""
+"""The arcs of sentences, what search_space.lattice_arcs returns."""
 
 ARC = "arc"
 PAIRS = ("sibling", "grandparent")
@@ -146,7 +146,7 @@ class SearchKernel:
         *,
         n_threads: int | None = None,
     ) -> Arcs:
-        """Arcs of decoder.lattice_arcs with the kernel's scores added to theirs.
+        """Arcs of search_space.lattice_arcs with the kernel's scores added to theirs.
 
         lengths: of the sentences they belong to.  nodes: flat, of these.  labels: `label_table`.
         """
@@ -169,7 +169,7 @@ def label_table(schema: Schema, own: Schema) -> Int32:
 def arc_slots(first: NDArray[np.int64], heads: Int32, labels: Int32, lengths: Int32) -> Int32:
     """Arcs in the kernel's slot form, naming flat rows: int32[a, 4] (head, label, distance, word).
 
-    first, heads: see decoder.lattice_arcs.  labels: int32[a], ids of the kernel's schema.
+    first, heads: see search_space.lattice_arcs.  labels: int32[a], ids of the kernel's schema.
     lengths: int32[B], rows of each sentence.
     """
     ends = np.cumsum(lengths)

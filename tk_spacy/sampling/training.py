@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.decoder import Scorer, decode, kept_heads, lattice_arcs
+from tk_spacy.sampling.decoder import Scorer, decode
 from tk_spacy.sampling.kernel_learning import KernelLearner
 from tk_spacy.sampling.parser import SamplingParser, make_scorer
 from tk_spacy.sampling.search_kernel import SearchKernel
+from tk_spacy.sampling.search_space import kept_heads, lattice_arcs
 from tk_spacy.sampling.settings import SamplingSettings
 from tk_spacy.sampling.updates import Learner
 from tk_spacy.sampling.words import Corpus, encode
@@ -98,7 +99,7 @@ def train_sampling_parser(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruned:
-    """A part of the treebank, and the heads that the pruner keeps (see decoder.kept_heads)."""
+    """A part of the treebank, and the heads that the pruner keeps (see search_space.kept_heads)."""
 
     name: str
     corpus: Corpus
