@@ -256,6 +256,26 @@ def test_plain_vote_is_the_tree_with_the_most_votes() -> None:
     assert (alone[0].tolist(), inventory.decode(alone[1])) == ([0, 1, 1], ("root", "x", "x"))
 
 
+@pytest.mark.parametrize("known", [(), ("y", "x", "root")])
+@pytest.mark.parametrize("first", [0, 1])
+def test_plain_vote_of_two_against_two_is_the_first_parsers(
+    known: tuple[str, ...], first: int
+) -> None:
+    # Parsers 1 and 4 against 2 and 3; whatever ids the labels have.
+    trees = [([0, 1, 1], ["root", "x", "x"]), ([0, 1, 2], ["root", "y", "y"])]
+    inventory = LabelInventory()
+    inventory.encode(known)
+    other = 1 - first
+    candidates = CandidateList.from_arrays(
+        np.array([heads for heads, _ in trees], dtype=np.int32),
+        np.array([inventory.encode(labels) for _, labels in trees], dtype=np.int32),
+        np.zeros((2, 1)),
+        inventory=inventory, sources=("a",), base=first, bases={"b": other, "c": other, "d": first},
+    )  # fmt: skip
+    heads, labels = plain_vote(candidates)
+    assert (heads.tolist(), list(inventory.decode(labels))) == trees[first]
+
+
 def test_plain_vote_does_not_depend_on_the_other_candidates() -> None:
     rng = np.random.default_rng(5)
     for _ in range(60):
