@@ -141,6 +141,21 @@ def test_batch_does_the_rest_beside_a_broken_file(tmp_path: Path, processes: int
     assert found == {"dev.conllu", "test.conllu"}
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_batch_leaves_no_directory_in_which_it_wrote_nothing(
+    tmp_path: Path, processes: int
+) -> None:
+    for name in ("a", "b/c"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "empty.conllu").write_text("")
+    (tmp_path / "there").mkdir()
+    for output in (tmp_path / "new" / "out", tmp_path / "there"):
+        results = rerank([tmp_path / "in"], output, processes=processes)
+        assert [result.status for result in results] == ["failed", "failed"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "there"]
+    assert not list((tmp_path / "there").iterdir())
+
+
 def test_batch_counts_progress_up_to_the_end(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 

@@ -18,7 +18,8 @@ from trainings import (
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.evaluation import evaluate
 from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.models import read_parser
+from tk_spacy.models import open_model, read_parser
+from tk_spacy.sampling.search_kernel import SearchKernel
 from tk_spacy.treebank import load_treebank
 
 
@@ -96,6 +97,14 @@ def test_cli_add_kernel(parser: Path, tmp_path: Path) -> None:
             for s, (heads, deprels) in zip(gold, parses, strict=True)
         ]
         assert evaluate(gold, found).las == pytest.approx(las)
+    # Another kernel takes the place of one that is there, and the user is told.
+    assert not told["replaced"]
+    own = SearchKernel.of_reranker(open_model(model).reranker)
+    replace(before, kernel=own).to_disk(tmp_path / "has-one")
+    again = invoke("add-kernel", tmp_path / "has-one", model, "--dev", dev, "-o", tmp_path / "new")
+    assert "has-one has a kernel of its own, which is not in" in " ".join(again.output.split())
+    assert (tmp_path / "new" / "weights.npz").read_bytes() == (out / "weights.npz").read_bytes()
+    assert read_parser(tmp_path / "new").about["tuning"] == told["scores"]
     again = invoke("add-kernel", parser, model, "--dev", dev, "-o", out)
     assert "use --overwrite to replace it" in again.stderr
     refused = invoke("add-kernel", parser, parser, "--dev", dev, "-o", tmp_path / "other")

@@ -22,6 +22,7 @@ from tk_spacy.report import TrainReport
 from tk_spacy.treebank import load_treebank
 from tk_spacy.udpipe.settings import UdpipeSettings
 from tk_spacy.udpipe_component import TkUdpipe, add_udpipe
+from tk_spacy.upstream.loading import proposing_parsers
 
 # The component
 
@@ -42,6 +43,7 @@ def test_udpipe_component_parses_and_survives_disk_and_bytes(tmp_path: Path) -> 
             own = [0 if t.head.i == t.i else t.head.i + 1 for t in doc]
             assert own == heads
             assert [t.dep_.lower() for t in doc] == [d.lower() for d in deprels]
+    assert proposing_parsers(nlp, where="here") == (("tk_udpipe",), None)
     untrained = spacy.blank("xx").add_pipe("tk_udpipe")
     with pytest.raises(UserError, match="tk_udpipe"):
         untrained.predict([])

@@ -6,6 +6,7 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -132,18 +133,24 @@ def _work_on_files(
     }
     worker = opener(n_threads)
     check_not_in_model(jobs, model)
+    new = {folder for job in todo for folder in job.target.parents if not folder.exists()}
     sizes = estimate_sentences(job.source for job in todo)
     progress.begin(stage)
     tell = partial(progress.update, stage)
-    if one_file:
-        results[inputs[0]] = _with_progress(worker.do_file, todo[0], tell, 0, sum(sizes))
-    elif processes > 1 and len(todo) > 1:
-        results.update(_in_processes(opener, todo, sizes, processes, n_threads, tell))
-    else:
-        before = 0
-        for job, size in zip(todo, sizes, strict=True):
-            results[job.source] = _with_progress(worker.try_file, job, tell, before, sum(sizes))
-            before += size
+    try:
+        if one_file:
+            results[inputs[0]] = _with_progress(worker.do_file, todo[0], tell, 0, sum(sizes))
+        elif processes > 1 and len(todo) > 1:
+            results.update(_in_processes(opener, todo, sizes, processes, n_threads, tell))
+        else:
+            before = 0
+            for job, size in zip(todo, sizes, strict=True):
+                results[job.source] = _with_progress(worker.try_file, job, tell, before, sum(sizes))
+                before += size
+    finally:
+        for folder in sorted(new, key=lambda path: len(path.parts), reverse=True):
+            with suppress(OSError):  # it holds something
+                folder.rmdir()
     progress.end(stage)
     return [results[job.source] for job in jobs]
 

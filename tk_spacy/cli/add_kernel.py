@@ -59,6 +59,7 @@ def add_kernel(
         "gamma": 0.0 if tuned.kernel is None else tuned.kernel.gamma,
         "support_parts": len(kernel.support),
         "kernel_parts": list(kernel.support.types),
+        "replaced": before.kernel is not None,
         "scores": about["tuning"],
     }
 
@@ -113,6 +114,8 @@ def add_kernel_cli(
             progress.end(STAGE)
         shell.result([_table(told)], told)
         names = ", ".join(told["kernel_parts"])
+        if told["replaced"]:
+            shell.say(f"{parser} has a kernel of its own, which is not in the new parser.")
         shell.say(f"Gamma {told['gamma']:.4g}, {told['support_parts']:,} support parts ({names}).")
         shell.say(f"Parser: {output}")
 

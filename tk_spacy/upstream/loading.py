@@ -12,13 +12,12 @@ from spacy.pipeline import DependencyParser
 from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
-from tk_spacy.biaffine_component import TkBiaffine
 from tk_spacy.component import TkReranker
 from tk_spacy.errors import UserError
-from tk_spacy.parser_component import TkParser
 from tk_spacy.reranker import Reranker
 from tk_spacy.treebank import Sentence
 from tk_spacy.upstream.corpus import doc_from_sentence
+from tk_spacy.upstream.parser_base import ParserComponent
 from tk_spacy.upstream.train_parser import backward_name, load_upstream_config
 
 Pipeline = Language
@@ -62,13 +61,13 @@ def find_parser(nlp: Language, *, where: str) -> str:
 def proposing_parsers(nlp: Language, *, where: str) -> tuple[tuple[str, ...], Reranker | None]:
     """Names of the parsers that propose trees, the main one first, and the model that wants them.
 
-    Those of the pipeline's trained tk_reranker; without one its dependency parser, or else its
-    tk_parser or tk_biaffine.  Raises UserError where it has none.
+    Those of the pipeline's trained tk_reranker; without one its dependency parser, or else the
+    first of ours (tk_parser, tk_biaffine, tk_udpipe).  Raises UserError where it has none.
     """
     for _, pipe in nlp.components:
         if isinstance(pipe, TkReranker) and pipe.reranker is not None:
             return pipe.sources, pipe.reranker
-    own = [name for name, pipe in nlp.components if isinstance(pipe, TkParser | TkBiaffine)]
+    own = [name for name, pipe in nlp.components if isinstance(pipe, ParserComponent)]
     if own and not any(isinstance(pipe, DependencyParser) for _, pipe in nlp.pipeline):
         return (own[0],), None
     return (find_parser(nlp, where=where),), None
