@@ -66,10 +66,10 @@ def test_udpipe_settings_are_told_in_its_own_names() -> None:
         ("iterations=0", "iterations is 0; it must be from 1 to 1000"),
         ("iterations=two", "iterations is 'two'; it must be a whole number"),
         ("iterations", "'iterations' is no setting; write NAME=VALUE"),
-        ("depth=3", "unknown setting 'depth'; choose from transition_system,"),
+        ("depth=3", "unknown settings: depth; choose from transition_system,"),
         ("transition_system=arc", "transition system is 'arc'; choose from projective, swap"),
         ("transition_oracle=dynamic,transition_system=swap", "the swap system has static_lazy"),
-        ("learning_rate=nan", "learning rate is nan; it must be from"),
+        ("learning_rate=nan", "learning rate is nan; it must be a number"),
         (
             "embedding_form=0,embedding_upos=0,embedding_feats=0,embedding_deprel=0",
             "all embeddings are 0",

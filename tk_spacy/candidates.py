@@ -334,6 +334,15 @@ def in_batches(
         yield batch
 
 
+def check_aligned(sentences: Sequence[Sentence], lists: Sequence[CandidateList]) -> None:
+    """Raises ValueError unless there is a list for each sentence, of as many words."""
+    if len(sentences) != len(lists):
+        raise ValueError(f"{len(lists)} lists for {len(sentences)} sentences")
+    for sentence, trees in zip(sentences, lists, strict=True):
+        if trees.n_words != len(sentence):
+            raise ValueError(f"a list of {trees.n_words} words for a sentence of {len(sentence)}")
+
+
 def check_alternatives(lists: Iterable[CandidateList], *, where: str) -> None:
     """Raises CandidateError where no list of a file leaves a choice, and so nothing to learn."""
     if all(len(trees) == 1 for trees in lists):

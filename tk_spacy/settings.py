@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tk_spacy.errors import UserError
@@ -12,12 +12,9 @@ from tk_spacy.extras import LEMMA_NAME, check_names
 from tk_spacy.features import FEATURE_TYPES, FRAME, SPAN
 from tk_spacy.list_features import LIST_FEATURES
 from tk_spacy.part_types import PART_TYPES
+from tk_spacy.setting_checks import check_names_of, words_of
 
 MIN_SCALE, MAX_SCALE = 1e-9, 1e9
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +67,7 @@ class Settings:
         for name in ("kernel_parts", "manual_parts", "skip", "list_features"):
             value = getattr(self, name)
             if not isinstance(value, list | tuple) or len(set(map(str, value))) < len(value):
-                raise UserError(f"{_words(name)} is {value!r}; give a list of different names")
+                raise UserError(f"{words_of(name)} is {value!r}; give a list of different names")
             object.__setattr__(self, name, tuple(value))
         for name, kinds, wanted in (
             ("iterations", (int,), "a whole number"),
@@ -83,11 +80,11 @@ class Settings:
         ):
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
-                raise UserError(f"{_words(name)} is {value!r}; it must be {wanted}")
+                raise UserError(f"{words_of(name)} is {value!r}; it must be {wanted}")
         for name in ("use_lemma", "add_gold", "combiner"):
             if not isinstance(getattr(self, name), bool):
                 raise UserError(
-                    f"{_words(name)} is {getattr(self, name)!r}; it must be true or false"
+                    f"{words_of(name)} is {getattr(self, name)!r}; it must be true or false"
                 )
         names = check_names("properties", self.properties)
         if LEMMA_NAME in names:
@@ -120,7 +117,7 @@ class Settings:
             value = getattr(self, name)
             if not MIN_SCALE <= value <= MAX_SCALE:
                 raise UserError(
-                    f"{_words(name)} is {value}; it must be positive, from {MIN_SCALE:g} to "
+                    f"{words_of(name)} is {value}; it must be positive, from {MIN_SCALE:g} to "
                     f"{MAX_SCALE:g}"
                 )
         if self.shuffle_seed is not None and self.shuffle_seed < 0:
@@ -152,12 +149,8 @@ class Settings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
         """The inverse of `to_dict`.  Raises UserError for unknown names."""
-        if not isinstance(data, Mapping):
-            raise UserError(f"settings are {data!r}; give names with values")
-        unknown = set(data) - {f.name for f in fields(cls)}
-        if unknown:
-            raise UserError(f"unknown settings: {', '.join(sorted(map(str, unknown)))}")
-        return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
+        known = check_names_of(cls, data)
+        return cls(**{**known, "C": math.inf if known.get("C") is None else known["C"]})
 
 
 SUITED: Mapping[tuple[str, ...], Mapping[str, Any]] = {

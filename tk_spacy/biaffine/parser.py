@@ -17,7 +17,7 @@ from tk_spacy.biaffine.network import Batch, Pass, log_softmax, weight_shapes
 from tk_spacy.biaffine.recurrent import Arrays
 from tk_spacy.biaffine.settings import BiaffineSettings
 from tk_spacy.biaffine.vocabulary import FIRST, Vocabulary
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, in_batches
+from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory, check_aligned, in_batches
 from tk_spacy.model_files import BIAFFINE_FORMAT, META, StoredModel, from_npz, to_npz
 from tk_spacy.treebank import Sentence
 
@@ -105,13 +105,7 @@ class BiaffineParser(StoredModel):
 
         NaN for a tree with a label that the parser does not know.
         """
-        if len(sentences) != len(lists):
-            raise ValueError(f"{len(lists)} lists for {len(sentences)} sentences")
-        for sentence, trees in zip(sentences, lists, strict=True):
-            if trees.n_words != len(sentence):
-                raise ValueError(
-                    f"a list of {trees.n_words} words for a sentence of {len(sentence)}"
-                )
+        check_aligned(sentences, lists)
         ids = {name: i for i, name in enumerate(self.labels)}
         tables: dict[int, NDArray[np.int64]] = {}
         for trees in lists:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from tk_spacy.errors import UserError
+from tk_spacy.setting_checks import Limits, check_names_of, check_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +43,7 @@ class BiaffineSettings:
     xpos: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.xpos, bool):
-            raise UserError(f"xpos is {self.xpos!r}; it must be true or false")
-        for field in fields(self):
-            if field.name not in LIMITS:
-                continue
-            value = getattr(self, field.name)
-            whole = field.type == "int"
-            name = field.name.replace("_", " ")
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-                kind = "a whole number" if whole else "a number"
-                raise UserError(f"{name} is {value!r}; it must be {kind}")
-            low, high = LIMITS[field.name]
-            if not low <= value <= high:
-                raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
+        check_values(self, LIMITS)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; as before there was a choice where XPOS is read."""
@@ -68,21 +55,13 @@ class BiaffineSettings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BiaffineSettings:
         """The inverse of `to_dict`.  Raises UserError for unknown names and bad values."""
-        if not isinstance(data, Mapping):
-            raise UserError(f"settings are {data!r}; give names with values")
-        unknown = set(data) - {field.name for field in fields(cls)}
-        if unknown:
-            raise UserError(
-                f"unknown settings: {', '.join(sorted(map(str, unknown)))}; choose from "
-                f"{', '.join(field.name for field in fields(cls))}"
-            )
-        return cls(**data)
+        return cls(**check_names_of(cls, data))
 
 
 SEARCH_ONLY = ("label_share",)
 """The settings that a trained parser does not depend on."""
 
-LIMITS: Mapping[str, tuple[float, float]] = {
+LIMITS: Limits = {
     "epochs": (1, 1000),
     "batch": (1, 1_000_000),
     "rate": (1e-6, 1.0),

@@ -10,7 +10,14 @@ import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-from tk_spacy.candidates import MAX_K, SHORT_LIST, CandidateList, LabelInventory, in_batches
+from tk_spacy.candidates import (
+    MAX_K,
+    SHORT_LIST,
+    CandidateList,
+    LabelInventory,
+    check_aligned,
+    in_batches,
+)
 from tk_spacy.errors import UserError
 from tk_spacy.model_files import (
     META,
@@ -214,13 +221,7 @@ class SamplingParser(StoredModel):
         NaN for a tree with a label that the parser does not know.  Arcs that the pruner would not
         keep are scored like any other.
         """
-        if len(sentences) != len(lists):
-            raise ValueError(f"{len(lists)} lists for {len(sentences)} sentences")
-        for sentence, trees in zip(sentences, lists, strict=True):
-            if trees.n_words != len(sentence):
-                raise ValueError(
-                    f"a list of {trees.n_words} words for a sentence of {len(sentence)}"
-                )
+        check_aligned(sentences, lists)
         out = []
         pairs = zip(sentences, lists, strict=True)
         for batch in in_batches(pairs, lambda pair: pair[1].heads.size):

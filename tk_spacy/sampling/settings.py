@@ -9,6 +9,7 @@ from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.extras import check_names
+from tk_spacy.setting_checks import Limits, check_names_of, check_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,28 +77,7 @@ class SamplingSettings:
         object.__setattr__(self, "extra", check_names("extra", self.extra))
         if len(self.extra) > MOST_NAMES:
             raise UserError(f"extra has {len(self.extra)} names; give at most {MOST_NAMES}")
-        for field in fields(self):
-            if field.name == "extra":
-                continue
-            value = getattr(self, field.name)
-            if field.type == "bool":
-                wanted = isinstance(value, bool)
-            elif isinstance(value, bool):
-                wanted = False
-            elif field.type == "int":
-                wanted = isinstance(value, int)
-            else:
-                # math.isnan would fail on a whole number that is too large for a float.
-                wanted = isinstance(value, int | float) and value == value  # noqa: PLR0124
-            name = field.name.replace("_", " ")
-            if not wanted:
-                kind = {"int": "a whole number", "bool": "true or false"}.get(
-                    str(field.type), "a number"
-                )
-                raise UserError(f"{name} is {value!r}; it must be {kind}")
-            low, high = LIMITS.get(field.name, (None, None))
-            if low is not None and high is not None and not low <= value <= high:
-                raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")
+        check_values(self, LIMITS, but=["extra"])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values (C as null where it is infinite).
@@ -118,15 +98,8 @@ class SamplingSettings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SamplingSettings:
         """The inverse of `to_dict`.  Raises UserError for unknown names and bad values."""
-        if not isinstance(data, Mapping):
-            raise UserError(f"settings are {data!r}; give names with values")
-        unknown = set(data) - {field.name for field in fields(cls)}
-        if unknown:
-            raise UserError(
-                f"unknown settings: {', '.join(sorted(map(str, unknown)))}; choose from "
-                f"{', '.join(field.name for field in fields(cls))}"
-            )
-        return cls(**{**data, "C": math.inf if data.get("C") is None else data["C"]})
+        known = check_names_of(cls, data)
+        return cls(**{**known, "C": math.inf if known.get("C") is None else known["C"]})
 
 
 MOST_NAMES = 16
@@ -138,7 +111,7 @@ SEARCH_ONLY = ("exact_starts", "restarts", "list_restarts", "list_patience", "la
 KERNEL_ONLY = ("kernel_scale", "kernel_epochs")
 """The settings of the kernel that is learnt with the parser."""
 
-LIMITS: Mapping[str, tuple[float, float]] = {
+LIMITS: Limits = {
     "order": (1, 3),
     "epochs": (1, 1000),
     "idle_epochs": (1, 1000),

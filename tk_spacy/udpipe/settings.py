@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tk_spacy.errors import UserError
+from tk_spacy.setting_checks import Limits, check_names_of, check_values
 
 ORACLES: Mapping[str, tuple[str, ...]] = {
     "projective": ("dynamic", "static"),
@@ -54,15 +55,7 @@ class UdpipeSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, name = getattr(self, field.name), field.name.replace("_", " ")
-            kind = {"int": "a whole number", "float": "a number", "str": "a text"}[str(field.type)]
-            wanted = {"int": int, "float": int | float, "str": str}[str(field.type)]
-            if not isinstance(value, wanted) or isinstance(value, bool):
-                raise UserError(f"{name} is {value!r}; it must be {kind}")
-            low, high = LIMITS.get(field.name, (0, 0))
-            if not isinstance(value, str) and not low <= value <= high:
-                raise UserError(f"{name} is {value!r}; it must be from {low:g} to {high:.10g}")
+        check_values(self, LIMITS)
         if self.transition_system not in ORACLES:
             raise UserError(
                 f"transition system is {self.transition_system!r}; choose from {', '.join(ORACLES)}"
@@ -99,13 +92,7 @@ class UdpipeSettings:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> UdpipeSettings:
         """The inverse of `to_dict`.  Raises UserError for unknown names and bad values."""
-        if not isinstance(data, Mapping):
-            raise UserError(f"settings are {data!r}; give names with values")
-        known = [field.name for field in fields(cls)]
-        for name in data:
-            if name not in known:
-                raise UserError(f"unknown setting {name!r}; choose from {', '.join(known)}")
-        return cls(**data)
+        return cls(**check_names_of(cls, data))
 
     @classmethod
     def from_text(cls, text: str) -> dict[str, Any]:
@@ -149,7 +136,7 @@ SAME_NAME = (
 SEARCH_ONLY = ("beam_search",)
 """The settings that a trained parser does not depend on."""
 
-LIMITS: Mapping[str, tuple[float, float]] = {
+LIMITS: Limits = {
     "structured_interval": (0, 1_000_000),
     "iterations": (1, 1000),
     **dict.fromkeys(EMBEDDINGS, (0, 1000)),
