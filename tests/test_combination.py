@@ -41,6 +41,19 @@ def test_combination_gives_a_wrong_source_no_weight_worth_speaking_of():
     assert final.argmax() == 1
 
 
+def test_combination_without_tuning_adds_half_the_combiners_score():
+    inventory = LabelInventory()
+    trees = [([0, 1], ["root", "x"], (2.0, -1.0)), ([2, 0], ["x", "root"], (1.0, -4.0))]
+    candidates = CandidateList.build(trees, inventory=inventory, sources=("parser", "combiner"))
+    own = np.array([3.0, 4.0])
+    for sources, expected in (
+        (("parser", "combiner"), own + 0.5 * np.array([-1.0, -4.0])),
+        (("parser",), own),
+    ):
+        combination = Combination.untuned(sources, combiner="combiner")
+        np.testing.assert_array_equal(combination.final(candidates, own), expected)
+
+
 def test_combination_takes_the_middle_of_equally_good_weights():
     # Any weight from 0 to 3 is as good: the paper's grid has its middle at 1.5.
     tuned = tune([tuning_list([1, 1], [2, 1], [1, 0])], sources=["flat"], paper_grid=True)

@@ -264,7 +264,7 @@ def train_reranker(
     sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
     schema: fitted on the training treebank.  seed: of the split for tuning.
     paper_grid: see `combination.tune`.  tuning_folds: see `tuning_parts`; each takes a training; 0
-        for the reranker's score alone, None for what `default_tuning_folds` says.
+        for Combination.untuned, None for what `default_tuning_folds` says.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -289,7 +289,7 @@ def train_reranker(
             TuningList.make(sentences[i], lists[i], own)
             for i, own in zip(held, scores, strict=True)
         ]
-    combination = Combination.reranker_only(lists[0].sources)
+    combination = Combination.untuned(lists[0].sources, combiner=COMBINER)
     if tuning:
         combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
     reranker, stats = learn(

@@ -9,6 +9,8 @@ from typing import Any
 import typer
 
 from tk_spacy.cli.shell import Shell, split
+from tk_spacy.combination import Combination
+from tk_spacy.combiner.model import COMBINER
 from tk_spacy.errors import UserError
 from tk_spacy.features import FEATURE_TYPES
 from tk_spacy.report import TrainReport
@@ -109,7 +111,8 @@ def show_training(
     document = {"model": output and str(output), **(extra or {}), **report.to_dict()}
     shell.result(report.tables(), document)
     betas = [f"{beta:g} * {name}" for name, beta in report.betas.items() if beta]
-    scaled = " (each score scaled to its spread)" if betas else ""
+    tuned = report.betas != Combination.untuned(list(report.betas), combiner=COMBINER).betas
+    scaled = " (each score scaled to its spread)" if tuned else ""
     shell.say(f"\nFinal score = {' + '.join(['reranker', *betas])}{scaled}.")
     if output is not None:
         shell.say(f"Model: {output}")
