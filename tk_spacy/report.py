@@ -150,7 +150,7 @@ class TrainReport:
         parts = [f"# {self.about.get('title') or 'Training report'}"]
         parts += [table.to_markdown().rstrip() for table in self.tables()]
         parts.append(
-            f"Weight of the parsers' scores beside the reranker's: {', '.join(betas) or 'none'}."
+            f"Weight of further scores beside the reranker's: {', '.join(betas) or 'none'}."
         )
         parts += [f"Note: {note}" for note in self.notes]
         return "\n\n".join(parts) + "\n"
@@ -193,8 +193,9 @@ def table_2(name: str, part: PartReport, title: str = "") -> Table:
     notes.append(
         "base parser: the (first) parser's own tree; first of the list: the tree that it scores "
         "highest; plain vote: the spanning tree with the most votes of the parsers' own trees; arc "
-        "combiner: with votes weighed as it learned; rerankers: without, final system: with the "
-        "parsers' scores; oracle: the best candidate by each score."
+        "combiner: with votes weighed as it learned; rerankers: their own scores alone; final "
+        "system: with the parser's score, or the combiner's; oracle: the best candidate by each "
+        "score."
     )
     where = f" on {title}" if title else ""
     return scores_table(f"Scores{where} {name}", part.scores, notes=notes)
