@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import srsly
 from reference_sampling import labelled_trees
 from sampling_parsers import (
     NOTHING_PRUNED,
@@ -23,12 +21,9 @@ from sampling_parsers import (
 
 from tk_spacy.candidates import LabelInventory
 from tk_spacy.kernel import kernel_matrix
-from tk_spacy.model_files import ModelError, from_npz, to_npz
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts, slot_rows
 from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.kernel_tuning import tune_gamma
-from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.search_kernel import ARC, SearchKernel, bare
 from tk_spacy.sampling.search_space import lattice_arcs
 from tk_spacy.sampling.words import encode
@@ -162,79 +157,3 @@ def test_lattice_arcs_are_those_that_are_searched():
         arcs = slice(first[row], first[row + 1])
         right = (heads[arcs] == corpus.heads[row]) & (labels[arcs] == corpus.labels[row])
         assert right.sum() == 1
-
-
-# Storage
-
-
-def test_parsers_with_a_kernel_are_stored(with_kernel, tmp_path):
-    parser, test = with_kernel
-    parser.to_disk(tmp_path / "model")
-    for again in (
-        SamplingParser.from_disk(tmp_path / "model"),
-        SamplingParser.from_bytes(parser.to_bytes()),
-        replace(SamplingParser.from_files(parser.to_files()), settings=parser.settings),
-    ):
-        assert again.to_files() == parser.to_files()
-        assert again.about == parser.about
-        pairs = zip(again.parse(test), parser.parse(test), strict=True)
-        assert all(same(a, b) for a, b in pairs)
-
-
-def test_parsers_without_a_kernel_are_stored_as_before(with_kernel):
-    parser, _ = with_kernel
-    files = replace(parser, kernel=None).to_files()
-    assert sorted(files) == ["meta.json", "schema.msgpack", "weights.npz"]
-    meta = json.loads(files["meta.json"])
-    assert meta["format_version"] == 1
-    assert "kernel" not in meta
-    assert not {"kernel_scale", "kernel_epochs"} & set(meta["settings"])
-    assert json.loads(parser.to_files()["meta.json"])["format_version"] == 2
-
-
-def test_damaged_kernels_are_refused(with_kernel):
-    files = with_kernel[0].to_files()
-    meta = json.loads(files["meta.json"])
-    arrays = from_npz(files["kernel.npz"])
-    arrays["arc.columns"] = arrays["arc.columns"] + np.int32(10**6)
-    broken = [
-        {n: content for n, content in files.items() if n != "kernel.npz"},
-        {n: content for n, content in files.items() if n != "kernel.msgpack"},
-        {**files, "kernel.npz": to_npz(arrays)},
-        {**files, "kernel.msgpack": srsly.msgpack_dumps({})},
-        *(
-            {**files, "meta.json": json.dumps({**meta, "kernel": {"gamma": gamma}}).encode()}
-            for gamma in (0, -1, "x", float("nan"), float("inf"))
-        ),
-    ]
-    for damaged in broken:
-        with pytest.raises(ModelError, match="damaged"):
-            SamplingParser.from_files(damaged)
-
-
-# Tuning
-
-
-def test_gamma_is_the_best_on_dev(with_kernel):
-    parser, test = with_kernel
-    plain = trained()
-    dev = [
-        replace(s, heads=heads, deprels=labels)
-        for s, (heads, labels) in zip(test, parser.parse(test, n_threads=1), strict=True)
-    ]
-    # The kernel's own gamma makes all right, if the unit is chosen so that it is in the grid.
-    unit = tune_gamma(plain, parser.kernel, dev, grid=(1.0,), n_threads=1)[1][0].gamma
-    tuned, table = tune_gamma(
-        plain, parser.kernel, dev, grid=(0.0, 0.5 / unit, 1.0 / unit, 4.0 / unit), n_threads=1
-    )
-    assert [row.las for row in table].index(max(row.las for row in table)) == 2
-    assert table[2].las == pytest.approx(100.0, abs=0.5)
-    assert tuned.kernel.gamma == pytest.approx(1.0)
-    # Where nothing helps, there is no kernel.
-    own = [
-        replace(s, heads=heads, deprels=labels)
-        for s, (heads, labels) in zip(test, plain.parse(test, n_threads=1), strict=True)
-    ]
-    tuned, table = tune_gamma(plain, parser.kernel, own, grid=(0.0, 1.0), n_threads=1)
-    assert table[0].uas == table[0].las == 100.0
-    assert tuned.kernel is None

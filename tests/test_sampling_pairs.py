@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,16 +22,11 @@ from sampling_parsers import (
 )
 
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.cli import add_kernel as command
-from tk_spacy.errors import UserError
 from tk_spacy.kernel import slot_layout
-from tk_spacy.model_files import ModelError
 from tk_spacy.part_types import PART_TYPES
 from tk_spacy.parts import extract_parts, slot_rows
 from tk_spacy.sampling.kernel_decoding import decode_with_kernel
 from tk_spacy.sampling.kernel_rounds import Searches
-from tk_spacy.sampling.kernel_tuning import tune_gamma
-from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, bare, part_slots
 from tk_spacy.sampling.search_space import lattice_arcs
 from tk_spacy.sampling.words import encode
@@ -371,29 +364,6 @@ def test_kernels_of_arcs_alone_are_decoded_in_one_round(with_kernel):
     np.testing.assert_array_equal(heads[:, 0], expected)
 
 
-# Storage, tuning, the command
-
-
-def test_parsers_with_pairs_are_stored(with_kernel, tmp_path):
-    parser, test = with_kernel
-    parser.to_disk(tmp_path / "model")
-    for again in (
-        SamplingParser.from_disk(tmp_path / "model"),
-        SamplingParser.from_bytes(parser.to_bytes()),
-    ):
-        assert again.to_files() == parser.to_files()
-        assert again.kernel.pairs == PAIRS
-        pairs = zip(again.parse(test), parser.parse(test), strict=True)
-        assert all(same(a, b) for a, b in pairs)
-    files = parser.to_files()
-    meta = json.loads(files["meta.json"])
-    assert meta["format_version"] == 3
-    assert meta["kernel"]["pairs"] == list(PAIRS)
-    meta["kernel"]["pairs"] = ["sibling", "tri-sibling"]
-    with pytest.raises(ModelError, match="damaged"):
-        SamplingParser.from_files({**files, "meta.json": json.dumps(meta).encode()})
-
-
 def test_parsers_of_order_1_take_no_pairs(with_kernel):
     parser, test = with_kernel
     with pytest.raises(ValueError, match="of sibling and grandparent parts in a parser of order 1"):
@@ -402,71 +372,3 @@ def test_parsers_of_order_1_take_no_pairs(with_kernel):
     assert len(list(lower.parse(test[:2], n_threads=1))) == 2
     with pytest.raises(ValueError, match="a parser of order 1, expected 2 or 3"):
         searches_of(lower, test[:2])
-
-
-def test_gamma_is_tuned_with_pairs(with_kernel):
-    parser, test = with_kernel
-    dev = [
-        replace(s, heads=heads, deprels=labels)
-        for s, (heads, labels) in zip(test, parser.parse(test, n_threads=1), strict=True)
-    ]
-    unit = tune_gamma(trained(), parser.kernel, dev, grid=(1.0,), n_threads=1)[1][0].gamma
-    tuned, table = tune_gamma(trained(), parser.kernel, dev, grid=(0.0, 1.0 / unit), n_threads=1)
-    assert table[1].las == pytest.approx(100.0, abs=0.5)
-    assert table[0].las < 97.0
-    assert tuned.kernel.gamma == pytest.approx(1.0)
-    assert tuned.kernel.pairs == PAIRS
-
-
-def test_parts_of_a_reranker_that_fit(with_kernel):
-    parser, _ = with_kernel
-    kernel = parser.kernel
-    reranker = SimpleNamespace(schema=kernel.schema, support=kernel.support, kernel_map=None)
-    assert list(SearchKernel.of_reranker(reranker).support.types) == list(EVERY)
-    assert list(SearchKernel.of_reranker(reranker, arcs_only=True).support.types) == [ARC]
-    rng = np.random.default_rng(0)
-    scales = dict.fromkeys(PART_TYPES, 1.0)
-    for types, message in (
-        (("sibling", "grandparent"), "compares no arcs; give a model trained with --kernel-parts"),
-        ((ARC, "tri-sibling"), r"compares tri-sibling parts, .* take its arcs alone \(--arcs-only"),
-    ):
-        support, _ = support_of(rng, kernel.schema, treebank()[0][:3], scales=scales, types=types)
-        other = SimpleNamespace(schema=kernel.schema, support=support, kernel_map=None)
-        with pytest.raises(UserError, match=message):
-            SearchKernel.of_reranker(other)
-    assert SearchKernel.of_reranker(other, arcs_only=True).pairs == ()
-    # In whatever order a model has them, and without types of which nothing was learnt.
-    support, _ = support_of(
-        rng, kernel.schema, treebank()[0][:3], scales=scales, types=("grandparent", ARC, "sibling")
-    )
-    other = SimpleNamespace(schema=kernel.schema, support=support, kernel_map=None)
-    assert list(SearchKernel.of_reranker(other).support.types) == list(EVERY)
-    other.kernel_map = object()
-    with pytest.raises(UserError, match=r"a hashed map in place of .* give the model that it was"):
-        SearchKernel.of_reranker(other)
-
-
-def test_add_kernel_takes_all_parts_or_arcs_alone(with_kernel, tmp_path, monkeypatch):
-    parser, test = with_kernel
-    dev = [
-        replace(s, heads=heads, deprels=labels)
-        for s, (heads, labels) in zip(test[:8], parser.parse(test[:8], n_threads=1), strict=True)
-    ]
-    own = parser.kernel
-    reranker = SimpleNamespace(schema=own.schema, support=own.support, kernel_map=None)
-    monkeypatch.setattr(command, "open_model", lambda _: SimpleNamespace(reranker=reranker))
-    monkeypatch.setattr(command, "load_treebank", lambda *_, **__: dev)
-    trained().to_disk(tmp_path / "parser")
-    trained(order=1).to_disk(tmp_path / "lower")
-    for arcs_only in (False, True):
-        told = command.add_kernel(
-            tmp_path / "parser", tmp_path / "model", tmp_path / "dev.conllu", tmp_path / "new",
-            arcs_only=arcs_only, overwrite=arcs_only, n_threads=1,
-        )  # fmt: skip
-        made = SamplingParser.from_disk(tmp_path / "new")
-        assert told["gamma"] == made.kernel.gamma > 0
-        assert told["kernel_parts"] == ([ARC] if arcs_only else list(EVERY))
-        assert list(made.kernel.support.types) == told["kernel_parts"]
-    where = (tmp_path / "lower", tmp_path / "model", tmp_path / "dev.conllu", tmp_path / "other")
-    with pytest.raises(UserError, match=r"is of order 1, .* take its arcs alone"):
-        command.add_kernel(*where, n_threads=1)
