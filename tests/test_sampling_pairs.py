@@ -1,108 +1,39 @@
-"""The kernel of siblings and grandparents in the search, against sums over its support parts."""
+"""The kernel of siblings and grandparents in the search: what rounds ask for and what they find."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import reference
-from reference_sampling import labelled_trees
 from sampling_parsers import (
-    NOTHING_PRUNED,
     list_of,
     own_scores,
     random_parser,
     random_sentence,
-    random_tree,
-    same,
     trained,
     treebank,
 )
+from search_kernels import (
+    EVERY,
+    arcs_alone,
+    decoded,
+    plain_score,
+    random_kernel,
+    searched,
+    with_kernel,
+)
 
 from tk_spacy.candidates import LabelInventory
-from tk_spacy.cli import add_kernel as command
-from tk_spacy.errors import UserError
 from tk_spacy.kernel import slot_layout
-from tk_spacy.model_files import ModelError
 from tk_spacy.part_types import PART_TYPES
-from tk_spacy.parts import extract_parts, slot_rows
-from tk_spacy.sampling.kernel_decoding import decode_with_kernel
+from tk_spacy.parts import extract_parts
 from tk_spacy.sampling.kernel_rounds import Searches
-from tk_spacy.sampling.kernel_tuning import tune_gamma
-from tk_spacy.sampling.parser import SamplingParser
 from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, bare, part_slots
-from tk_spacy.sampling.search_space import lattice_arcs
-from tk_spacy.sampling.words import encode
 from tk_spacy.support import Support, SupportParts
-from tk_spacy.support_log import SupportLog
-
-EVERY = (ARC, *PAIRS)
-
-
-def support_of(rng, schema, sentences, *, scales, types=EVERY):
-    """A support of the parts of gold trees, with random weights: the log, and the weights."""
-    log = SupportLog(types, len(schema.properties), groups=schema.property_groups())
-    told = []
-    for i, sentence in enumerate(sentences):
-        labels = np.array([[schema.label_id(name) for name in sentence.deprels]], dtype=np.int32)
-        for at, name in enumerate(types):
-            rows, _, members = extract_parts(sentence.heads[None], labels, PART_TYPES[name])
-            slots = [np.zeros((0, _width(other)), dtype=np.int32) for other in types]
-            slots[at] = slot_rows(rows[members], PART_TYPES[name])
-            signs = [rng.choice(np.array([-1, 1], dtype=np.int32), size=len(s)) for s in slots]
-            weight = scales[name] * float(rng.random())
-            nodes = schema.encode(sentence).nodes
-            log.append(
-                nodes, tuple(slots), tuple(signs), weight=weight, averaged=weight, origin=(i, i)
-            )
-            told.append((sentence, name, weight * signs[at]))
-    return log.freeze(), told
-
-
-def _width(name):
-    kinds = slot_layout(PART_TYPES[name])
-    return int(len(kinds) + kinds.sum())
-
 
 SCALES = {"arc": 0.01, "sibling": 0.0006, "grandparent": 0.0006}
-
-
-def random_kernel(rng, schema, sentences, *, gamma=1.0, types=EVERY):
-    """A kernel of random weights, and the same for `plain_score`."""
-    support, told = support_of(rng, schema, sentences, scales=SCALES, types=types)
-    return SearchKernel(schema=schema, support=bare(support, types), gamma=gamma), told
-
-
-def plain_score(told, schema, sentence, heads, deprels, types=EVERY):
-    """The sum over a tree's parts and all support parts of weight times kernel, by strings."""
-    choices = {
-        "pos_column": schema.pos_column,
-        "use_cpos": schema.use_cpos,
-        "morph": schema.morph,
-        "use_lemma": schema.use_lemma,
-    }
-
-    def sets(given, heads, deprels, name):
-        parts = reference.tree_parts([int(h) for h in heads], list(deprels), name)
-        return [reference.slot_sets(given, part, name, **choices) for part in parts]
-
-    total = 0.0
-    own = {name: sets(sentence, heads, deprels, name) for name in types}
-    for given, name, weights in told:
-        if name in own:
-            theirs = sets(given, given.heads, given.deprels, name)
-            for a, weight in zip(theirs, weights, strict=True):
-                total += weight * sum(reference.kernel_by_slots(a, b) for b in own[name])
-    return total
-
-
-def deprels_of(parser, labels):
-    names = ["_", "_", "_", *parser.labels]
-    return [names[i] for i in labels]
 
 
 @pytest.fixture(scope="module")
@@ -114,24 +45,8 @@ def small():
     rng = np.random.default_rng(2)
     sentences = [random_sentence(rng, n) for n in (1, 2, 4, 6, 8, 8, 9)]
     parser = random_parser(rng, sentences, order=3, max_labels=2, restarts=10)
-    kernel, told = random_kernel(rng, parser.schema, sentences, gamma=0.7)
+    kernel, told = random_kernel(rng, parser.schema, sentences, SCALES, gamma=0.7)
     return replace(parser, kernel=kernel), sentences, told
-
-
-def test_scores_of_trees_are_the_parsers_and_the_kernels(small):
-    both, sentences, told = small
-    plain = replace(both, kernel=None)
-    rng = np.random.default_rng(7)
-    for sentence in sentences:
-        n = len(sentence)
-        trees = [(random_tree(rng, n), rng.integers(3, 6, size=n)) for _ in range(4)]
-        kernel = [
-            plain_score(told, both.kernel.schema, sentence, heads, deprels_of(both, labels))
-            for heads, labels in trees
-        ]
-        expected = own_scores(plain, sentence, trees) + 0.7 * np.array(kernel)
-        np.testing.assert_allclose(own_scores(both, sentence, trees), expected, atol=2e-5)
-        assert np.ptp(kernel) > 0.1 or n == 1
 
 
 @pytest.mark.parametrize("k", [1, 4])
@@ -145,10 +60,10 @@ def test_trees_found_have_the_scores_of_all_their_parts(small, k):
     for sentence, found, others in zip(sentences, after, before, strict=True):
         own = plain.score([sentence], [found], n_threads=1)[0]
         kernel = [
-            plain_score(told, both.kernel.schema, sentence, heads, found.deprels(j))
+            plain_score(both.kernel, told, sentence, heads, found.deprels(j))
             for j, heads in enumerate(found.heads)
         ]
-        np.testing.assert_allclose(found.scores[:, 0], own + 0.7 * np.array(kernel), atol=2e-5)
+        np.testing.assert_allclose(found.scores[:, 0], own + kernel, atol=2e-5)
         assert (np.diff(found.scores[:, 0]) <= 0).all()
         changed += bool((found.heads[0] != others.heads[0]).any())
     assert changed > 2
@@ -157,99 +72,21 @@ def test_trees_found_have_the_scores_of_all_their_parts(small, k):
 def test_a_kernel_of_one_type_of_pairs(small):
     both, sentences, told = small
     for name in PAIRS:
-        types = (ARC, name)
-        support = bare(both.kernel.support, types)
+        support = bare(both.kernel.support, (ARC, name))
         one = replace(both, kernel=SearchKernel(schema=both.schema, support=support, gamma=1.0))
         found = list(one.kbest(sentences[-2:], k=2, inventory=LabelInventory(), n_threads=1))
         plain = replace(both, kernel=None)
         for sentence, trees in zip(sentences[-2:], found, strict=True):
             own = plain.score([sentence], [trees], n_threads=1)[0]
             kernel = [
-                plain_score(told, both.schema, sentence, heads, trees.deprels(j), types)
+                plain_score(one.kernel, told, sentence, heads, trees.deprels(j))
                 for j, heads in enumerate(trees.heads)
             ]
             np.testing.assert_allclose(trees.scores[:, 0], own + kernel, atol=2e-5)
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_search_finds_the_best_tree_of_both_scores(order):
-    rng = np.random.default_rng(order)
-    sentences = [random_sentence(rng, n) for n in (1, 2, 3, 4, 4, 4)]
-    options = {**NOTHING_PRUNED, "restarts": 200, "patience": 200, "temperature": 100.0}
-    parser = random_parser(rng, sentences, order=order, **options)
-    kernel, _ = random_kernel(rng, parser.schema, sentences, gamma=0.5)
-    both = replace(parser, kernel=kernel)
-    ids = parser.schema.labels
-    # Its pool holds all trees.
-    lists = list(both.kbest(sentences, k=64, inventory=LabelInventory(), n_threads=1))
-    changed = 0
-    for sentence, found in zip(sentences, lists, strict=True):
-        trees = labelled_trees(
-            len(sentence), (ids["root"],), (ids["x"], ids["y"]), single_root=True
-        )
-        trees = [(np.array(heads), np.array(labels)) for heads, labels in trees]
-        scores = own_scores(both, sentence, trees)
-        assert found.scores[0, 0] == scores.max()
-        arcs_alone = replace(both, kernel=arcs_of(kernel))
-        changed += int(scores.argmax()) != int(own_scores(arcs_alone, sentence, trees).argmax())
-    assert changed
-
-
-def arcs_of(kernel):
-    return SearchKernel(schema=kernel.schema, support=bare(kernel.support), gamma=kernel.gamma)
-
-
-@pytest.fixture(scope="module")
-def with_kernel():
-    """A trained parser with a kernel that changes its trees, and sentences it did not see."""
-    rng = np.random.default_rng(3)
-    parser, (train, test) = trained(), treebank()
-    scales = {"arc": 0.003, "sibling": 2e-5, "grandparent": 2e-5}
-    support, _ = support_of(rng, parser.schema, train[:40], scales=scales)
-    kernel = SearchKernel(schema=parser.schema, support=bare(support, EVERY), gamma=1.0)
-    return replace(parser, kernel=kernel), test
-
-
-def decoded(parser, sentences, *, k=1, n_threads=1, **options):
-    """What decode_with_kernel returns, with the parser's own settings."""
-    s, kernel = parser.settings, parser.kernel
-    corpus = encode(parser.schema, sentences, seed=s.seed)
-    where = (parser.scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)))
-    nodes, table = kernel.nodes(sentences), kernel.label_table(parser.schema)
-    arcs = kernel.added(lattice_arcs(*where, n_threads=1), corpus.lengths, nodes, table)
-    return decode_with_kernel(
-        kernel, parser.scorer, corpus, arcs, nodes, table,
-        k=k, exact=s.exact_starts, restarts=s.restarts, patience=s.patience,
-        temperature=s.temperature, label_share=s.label_share, n_threads=n_threads, **options,
-    )  # fmt: skip
-
-
-def test_lists_and_their_scores(with_kernel):
-    parser, test = with_kernel
-    lists = list(parser.kbest(test, k=8, inventory=LabelInventory(), n_threads=1))
-    arcs_alone = replace(parser, kernel=arcs_of(parser.kernel))
-    plain = list(arcs_alone.kbest(test, k=8, inventory=LabelInventory(), n_threads=1))
-    assert any((a.heads[0] != b.heads[0]).any() for a, b in zip(lists, plain, strict=True))
-    for trees, own in zip(lists, parser.score(test, lists, n_threads=1), strict=True):
-        np.testing.assert_array_equal(trees.scores[:, 0], own)
-        assert (np.diff(own) <= 0).all()
-
-
-def test_parses_depend_on_nothing_else(with_kernel):
-    parser, test = with_kernel
-    parses = list(parser.parse(test, n_threads=1))
-    lists = list(parser.kbest(test, k=5, inventory=LabelInventory(), n_threads=1))
-    for threads in (2, 3):
-        again = parser.parse(test, n_threads=threads)
-        assert all(same(a, b) for a, b in zip(parses, again, strict=True))
-        again = parser.kbest(test, k=5, inventory=LabelInventory(), n_threads=threads)
-        assert all(same(a, b) for a, b in zip(lists, again, strict=True))
-    for i in (0, 17, 39):
-        assert same(parses[i], next(parser.parse(test[i : i + 1], n_threads=1)))
-
-
-def test_groups_of_sentences_change_nothing(with_kernel, monkeypatch):
-    parser, test = with_kernel
+def test_groups_of_sentences_change_nothing(monkeypatch):
+    parser, test = with_kernel(EVERY), treebank()[1]
     found, effort = decoded(parser, test, k=3)
     monkeypatch.setattr("tk_spacy.sampling.kernel_decoding.ROWS_AT_A_TIME", 30)
     again, other = decoded(parser, test, k=3)
@@ -260,8 +97,8 @@ def test_groups_of_sentences_change_nothing(with_kernel, monkeypatch):
 
 
 @pytest.mark.parametrize("k", [1, 5])
-def test_rounds_are_limited_and_scores_right_all_the_same(with_kernel, k):
-    parser, test = with_kernel
+def test_rounds_are_limited_and_scores_right_all_the_same(k):
+    parser, test = with_kernel(EVERY), treebank()[1]
     best = []
     for most in (1, 2, 3, 6):
         (heads, labels, scores, counts), effort = decoded(parser, test, k=k, most_rounds=most)
@@ -282,21 +119,18 @@ def test_rounds_are_limited_and_scores_right_all_the_same(with_kernel, k):
         decoded(parser, test, most_rounds=0)
 
 
-def searches_of(parser, sentences, **options):
-    s, kernel = parser.settings, parser.kernel
-    corpus = encode(parser.schema, sentences, seed=s.seed)
-    where = (parser.scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)))
-    nodes, table = kernel.nodes(sentences), kernel.label_table(parser.schema)
-    arcs = kernel.added(lattice_arcs(*where, n_threads=1), corpus.lengths, nodes, table)
+def searches_of(parser, sentences):
+    """The searches of sentences, and of what `searched` returns the corpus, nodes and labels."""
+    corpus, where, arcs, nodes, table = searched(parser, sentences)
     searches = Searches(
         *where, arcs, siblings=True, grandparents=True, k=1, exact=1, restarts=5, patience=3,
-        temperature=0.5, label_share=0.1, seeds=corpus.seeds, n_threads=1, **options,
+        temperature=0.5, label_share=0.1, seeds=corpus.seeds, n_threads=1,
     )  # fmt: skip
     return searches, corpus, nodes, table
 
 
-def test_pairs_are_asked_for_once_and_are_those_of_trees(with_kernel):
-    parser, test = with_kernel
+def test_pairs_are_asked_for_once_and_are_those_of_trees():
+    parser, test = with_kernel(EVERY), treebank()[1]
     searches, corpus, nodes, table = searches_of(parser, test)
     asked = [set() for _ in test]
     alone = {}
@@ -361,112 +195,21 @@ def test_pairs_without_a_score_neither_attract_nor_repel(weight):
         start += n + 2
 
 
-def test_kernels_of_arcs_alone_are_decoded_in_one_round(with_kernel):
-    parser, test = with_kernel
-    arcs_alone = replace(parser, kernel=arcs_of(parser.kernel))
-    (heads, *_), effort = decoded(arcs_alone, test)
+def test_kernels_of_arcs_alone_are_decoded_in_one_round():
+    parser, test = with_kernel(EVERY), treebank()[1]
+    lower = replace(parser, kernel=arcs_alone(parser.kernel))
+    (heads, *_), effort = decoded(lower, test)
     assert set(effort.rounds) == {1}
     assert not effort.pairs.any()
-    expected = np.concatenate([[0, *h, 0] for h, _ in arcs_alone.parse(test, n_threads=1)])
+    expected = np.concatenate([[0, *h, 0] for h, _ in lower.parse(test, n_threads=1)])
     np.testing.assert_array_equal(heads[:, 0], expected)
 
 
-# Storage, tuning, the command
-
-
-def test_parsers_with_pairs_are_stored(with_kernel, tmp_path):
-    parser, test = with_kernel
-    parser.to_disk(tmp_path / "model")
-    for again in (
-        SamplingParser.from_disk(tmp_path / "model"),
-        SamplingParser.from_bytes(parser.to_bytes()),
-    ):
-        assert again.to_files() == parser.to_files()
-        assert again.kernel.pairs == PAIRS
-        pairs = zip(again.parse(test), parser.parse(test), strict=True)
-        assert all(same(a, b) for a, b in pairs)
-    files = parser.to_files()
-    meta = json.loads(files["meta.json"])
-    assert meta["format_version"] == 3
-    assert meta["kernel"]["pairs"] == list(PAIRS)
-    meta["kernel"]["pairs"] = ["sibling", "tri-sibling"]
-    with pytest.raises(ModelError, match="damaged"):
-        SamplingParser.from_files({**files, "meta.json": json.dumps(meta).encode()})
-
-
-def test_parsers_of_order_1_take_no_pairs(with_kernel):
-    parser, test = with_kernel
+def test_parsers_of_order_1_take_no_pairs():
+    parser, test = with_kernel(EVERY), treebank()[1]
     with pytest.raises(ValueError, match="of sibling and grandparent parts in a parser of order 1"):
         replace(trained(order=1), kernel=parser.kernel)
-    lower = replace(trained(order=1), kernel=arcs_of(parser.kernel))
+    lower = replace(trained(order=1), kernel=arcs_alone(parser.kernel))
     assert len(list(lower.parse(test[:2], n_threads=1))) == 2
     with pytest.raises(ValueError, match="a parser of order 1, expected 2 or 3"):
         searches_of(lower, test[:2])
-
-
-def test_gamma_is_tuned_with_pairs(with_kernel):
-    parser, test = with_kernel
-    dev = [
-        replace(s, heads=heads, deprels=labels)
-        for s, (heads, labels) in zip(test, parser.parse(test, n_threads=1), strict=True)
-    ]
-    unit = tune_gamma(trained(), parser.kernel, dev, grid=(1.0,), n_threads=1)[1][0].gamma
-    tuned, table = tune_gamma(trained(), parser.kernel, dev, grid=(0.0, 1.0 / unit), n_threads=1)
-    assert table[1].las == pytest.approx(100.0, abs=0.5)
-    assert table[0].las < 97.0
-    assert tuned.kernel.gamma == pytest.approx(1.0)
-    assert tuned.kernel.pairs == PAIRS
-
-
-def test_parts_of_a_reranker_that_fit(with_kernel):
-    parser, _ = with_kernel
-    kernel = parser.kernel
-    reranker = SimpleNamespace(schema=kernel.schema, support=kernel.support, kernel_map=None)
-    assert list(SearchKernel.of_reranker(reranker).support.types) == list(EVERY)
-    assert list(SearchKernel.of_reranker(reranker, arcs_only=True).support.types) == [ARC]
-    rng = np.random.default_rng(0)
-    scales = dict.fromkeys(PART_TYPES, 1.0)
-    for types, message in (
-        (("sibling", "grandparent"), "compares no arcs; give a model trained with --kernel-parts"),
-        ((ARC, "tri-sibling"), r"compares tri-sibling parts, .* take its arcs alone \(--arcs-only"),
-    ):
-        support, _ = support_of(rng, kernel.schema, treebank()[0][:3], scales=scales, types=types)
-        other = SimpleNamespace(schema=kernel.schema, support=support, kernel_map=None)
-        with pytest.raises(UserError, match=message):
-            SearchKernel.of_reranker(other)
-    assert SearchKernel.of_reranker(other, arcs_only=True).pairs == ()
-    # In whatever order a model has them, and without types of which nothing was learnt.
-    support, _ = support_of(
-        rng, kernel.schema, treebank()[0][:3], scales=scales, types=("grandparent", ARC, "sibling")
-    )
-    other = SimpleNamespace(schema=kernel.schema, support=support, kernel_map=None)
-    assert list(SearchKernel.of_reranker(other).support.types) == list(EVERY)
-    other.kernel_map = object()
-    with pytest.raises(UserError, match=r"a hashed map in place of .* give the model that it was"):
-        SearchKernel.of_reranker(other)
-
-
-def test_add_kernel_takes_all_parts_or_arcs_alone(with_kernel, tmp_path, monkeypatch):
-    parser, test = with_kernel
-    dev = [
-        replace(s, heads=heads, deprels=labels)
-        for s, (heads, labels) in zip(test[:8], parser.parse(test[:8], n_threads=1), strict=True)
-    ]
-    own = parser.kernel
-    reranker = SimpleNamespace(schema=own.schema, support=own.support, kernel_map=None)
-    monkeypatch.setattr(command, "open_model", lambda _: SimpleNamespace(reranker=reranker))
-    monkeypatch.setattr(command, "load_treebank", lambda *_, **__: dev)
-    trained().to_disk(tmp_path / "parser")
-    trained(order=1).to_disk(tmp_path / "lower")
-    for arcs_only in (False, True):
-        told = command.add_kernel(
-            tmp_path / "parser", tmp_path / "model", tmp_path / "dev.conllu", tmp_path / "new",
-            arcs_only=arcs_only, overwrite=arcs_only, n_threads=1,
-        )  # fmt: skip
-        made = SamplingParser.from_disk(tmp_path / "new")
-        assert told["gamma"] == made.kernel.gamma > 0
-        assert told["kernel_parts"] == ([ARC] if arcs_only else list(EVERY))
-        assert list(made.kernel.support.types) == told["kernel_parts"]
-    where = (tmp_path / "lower", tmp_path / "model", tmp_path / "dev.conllu", tmp_path / "other")
-    with pytest.raises(UserError, match=r"is of order 1, .* take its arcs alone"):
-        command.add_kernel(*where, n_threads=1)
