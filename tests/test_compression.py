@@ -12,12 +12,21 @@ import pytest
 from test_cli import invoke
 from test_kernel_map import arcs, exact_scores, trained
 from test_learning import ALL
-from trainings import list_files, lists_training, sampling_training, stripped, treebank
+from trainings import (
+    list_files,
+    lists_training,
+    sampling_training,
+    stripped,
+    treebank,
+    views_training,
+)
 
+from tk_spacy.candidates import LabelInventory
 from tk_spacy.combination import Combination
 from tk_spacy.compression import COMPRESSED, encode, hashed, pruned
-from tk_spacy.compression_curve import without_kernel
+from tk_spacy.compression_curve import EXACT, measure, without_kernel
 from tk_spacy.errors import UserError
+from tk_spacy.evaluation import evaluate
 from tk_spacy.kernel import kernel_matrix, slot_layout
 from tk_spacy.models import open_model
 from tk_spacy.part_types import part_type
@@ -117,6 +126,29 @@ def test_compression_without_the_kernel_scores_by_the_rest() -> None:
     assert bare.settings.kernel_parts == ()
     assert not len(bare.support)
     assert bare.weights is not None
+
+
+@pytest.mark.slow
+def test_compression_curve_of_a_model_with_a_combiner() -> None:
+    model = open_model(views_training()[0])
+    reranker, inventory = model.reranker, LabelInventory()
+    assert reranker.combiner is not None
+    gold = load_treebank(treebank()["dev"])
+    sources, k = model.candidate_source(inventory, n_threads=1)
+    lists = list(model.in_order(sources, n_threads=1).candidates(gold, k=k))
+    (point,) = measure({"exact": (EXACT, 1, reranker)}, gold, lists, repeat=1, n_threads=1)
+    chosen = [
+        sentence.with_tree(trees.heads[best], trees.deprels(best))
+        for sentence, trees, best in reranker.choices(zip(gold, lists, strict=True), n_threads=1)
+    ]
+    scores = evaluate(gold, chosen)
+    assert (point.final_uas, point.final_las) == (scores.uas, scores.las)
+    # Influences are measured on the same trees.
+    pairs = list(zip(gold, lists, strict=True))
+    completed = [(sentence, reranker.completed(sentence, trees)) for sentence, trees in pairs]
+    assert any(len(a) > len(b) for (_, a), (_, b) in zip(completed, pairs, strict=True))
+    few = [pruned(reranker, 100, lists=given).to_files() for given in (pairs, completed)]
+    assert few[0] == few[1]
 
 
 @pytest.mark.parametrize("option", [("--keep", 50), ("--hash-bits", 16)])

@@ -38,6 +38,8 @@ def pruned(reranker: Reranker, keep: int, *, lists: Sequence[Pair] | None = None
             f"{keep:,} support parts to keep, of {size:,}; give a smaller number, at least 1"
         )
     support = reranker.support
+    if lists is not None:
+        lists = [(sentence, reranker.completed(sentence, trees)) for sentence, trees in lists]
     influence = norms(support) if lists is None else contributions(support, encode(reranker, lists))
     made = replace(
         reranker,

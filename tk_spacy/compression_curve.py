@@ -17,7 +17,7 @@ from tk_spacy.encoding import EncodedList
 from tk_spacy.evaluation import evaluate
 from tk_spacy.plots import save_figure
 from tk_spacy.progress import Progress
-from tk_spacy.reranker import KERNEL_MAP, SUPPORT, Reranker
+from tk_spacy.reranker import KERNEL_MAP, SUPPORT, Pair, Reranker
 from tk_spacy.support_scoring import SupportScorer
 from tk_spacy.tables import Column, Table
 from tk_spacy.treebank import Sentence
@@ -74,14 +74,22 @@ def measure(
     """
     progress = progress or Progress()
     progress.begin(STAGE)
-    pairs = list(zip(gold, lists, strict=True))
+    # What the combiner makes of the lists is the same for all forms with that combiner, and is not
+    # timed.
+    completed: dict[int, list[Pair]] = {}
+    for _, _, reranker in forms.values():
+        if id(reranker.combiner) not in completed:
+            completed[id(reranker.combiner)] = [
+                (sentence, reranker.completed(sentence, trees))
+                for sentence, trees in zip(gold, lists, strict=True)
+            ]
     words = sum(map(len, gold))
     whole: dict[str, list[float]] = {name: [] for name in forms}
     kernel: dict[str, list[float]] = {name: [] for name in forms}
     scores: dict[str, list[Float64]] = {}
     for turn in range(repeat):
         for i, (name, (_, _, reranker)) in enumerate(forms.items()):
-            fresh = _fresh(reranker)
+            fresh, pairs = _fresh(reranker), completed[id(reranker.combiner)]
             started = time.perf_counter()
             scores[name] = fresh.batch_scores(pairs, n_threads=n_threads)
             for (_, trees), own in zip(pairs, scores[name], strict=True):
@@ -94,8 +102,12 @@ def measure(
     progress.end(STAGE)
     points = []
     for name, (way, size, reranker) in forms.items():
+        pairs = completed[id(reranker.combiner)]
         alone = evaluate(gold, _chosen(pairs, scores[name]))
-        final = [reranker.combined(trees, s) for trees, s in zip(lists, scores[name], strict=True)]
+        final = [
+            reranker.combined(trees, own)
+            for (_, trees), own in zip(pairs, scores[name], strict=True)
+        ]
         best = evaluate(gold, _chosen(pairs, final))
         files = reranker.to_files()
         times = kernel[name]
