@@ -141,6 +141,16 @@ def test_batch_does_the_rest_beside_a_broken_file(tmp_path: Path, processes: int
     assert found == {"dev.conllu", "test.conllu"}
 
 
+def test_batch_leaves_work_directories_out(tmp_path: Path) -> None:
+    source = kbest_directory(tmp_path / "in")
+    shutil.copytree(source / "sub", source / "model.work" / "folds")
+    (source / "model.work" / "tk-spacy-work").touch()
+    names = {Path(job.source).name for job in find_jobs([source], tmp_path / "out")}
+    assert names == {"dev.conllu", "test.conllu"}
+    with pytest.raises(UserError, match=r"model.work: no .conllu file in this directory"):
+        find_jobs([source / "model.work"], tmp_path / "out")
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_batch_leaves_no_directory_in_which_it_wrote_nothing(
     tmp_path: Path, processes: int

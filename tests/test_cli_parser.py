@@ -101,6 +101,11 @@ def test_cli_add_kernel(parser: Path, tmp_path: Path) -> None:
     assert not told["replaced"]
     own = SearchKernel.of_reranker(open_model(model).reranker)
     replace(before, kernel=own).to_disk(tmp_path / "has-one")
+    facts = json.loads(invoke("info", tmp_path / "has-one", "--json").stdout)
+    assert facts["kernel"] == {"gamma": 1.0, "support_parts": {"arc": len(own.support)}}
+    shown = invoke("info", tmp_path / "has-one").stdout
+    assert f"{len(own.support):,} arc" in shown
+    assert json.loads(invoke("info", parser, "--json").stdout)["kernel"] is None
     again = invoke("add-kernel", tmp_path / "has-one", model, "--dev", dev, "-o", tmp_path / "new")
     assert "has-one has a kernel of its own, which is not in" in " ".join(again.output.split())
     assert (tmp_path / "new" / "weights.npz").read_bytes() == (out / "weights.npz").read_bytes()

@@ -49,6 +49,11 @@ def test_cli_rerank_a_directory_with_a_broken_file(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.conllu"]
     again = rerank(tmp_path / "in", "-o", tmp_path / "out")
     assert "skipped" in again.stdout
+    assert "1 skipped: the output is there already (--overwrite replaces it)" in again.output
+    swapped = invoke("rerank", list_files()["test"], lists_training()[0], "-o", tmp_path / "x")
+    assert "test.kbest.conllu: a file, not a model directory; the model is given" in " ".join(
+        swapped.stderr.split()
+    )
 
 
 def test_cli_rerank_in_processes_as_a_program(tmp_path: Path) -> None:
@@ -107,12 +112,14 @@ def test_cli_rerank_output_that_cannot_be(tmp_path: Path) -> None:
 def test_cli_kbest_writes_what_rerank_reads(tmp_path: Path) -> None:
     model = parser_training()[0]
     bare = stripped(treebank()["test"], tmp_path / "bare.conllu")
-    result = invoke("kbest", model, bare, "-o", tmp_path / "k.conllu", "--k", 6, "--json")
+    # As many trees as the model learnt from.
+    result = invoke("kbest", model, bare, "-o", tmp_path / "k.conllu", "--json")
     assert result.exit_code == 0, result.output
     counted = json.loads(result.stdout)
     pairs = list(read_kbest(tmp_path / "k.conllu", inventory=LabelInventory()))
     assert counted["sentences"] == len(pairs) == 30
     assert counted["trees"] == sum(len(trees) for _, trees in pairs)
+    assert max(len(trees) for _, trees in pairs) == 6
     for source, target in (("k", "a"), ("bare", "b")):
         done = invoke(
             "rerank", model, tmp_path / f"{source}.conllu", "-o", tmp_path / f"{target}.conllu",

@@ -77,6 +77,11 @@ def test_cli_train_options_reach_the_settings(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_cli_train_says_what_the_final_score_is(tmp_path: Path) -> None:
+    shown = " ".join(train(tmp_path / "model", "--tuning-folds", 0).output.split())
+    assert "Final score = reranker alone: beside it the parser's score was given no" in shown
+
+
 def test_cli_train_paper_grid(tmp_path: Path) -> None:
     train(tmp_path / "model", "--paper-grid")
     combination = open_model(tmp_path / "model").reranker.combination

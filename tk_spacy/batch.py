@@ -17,7 +17,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.file_reranking import FileReranker
 from tk_spacy.file_work import FileResult, FileWorker, Job, Report
 from tk_spacy.models import has_parser, is_pipeline, is_reranker, open_model, read_parser
-from tk_spacy.places import check_regular
+from tk_spacy.places import WORK_MARK, check_regular
 from tk_spacy.processes import begin_child, ending, spawning
 from tk_spacy.progress import Progress
 from tk_spacy.threads import effective_n_threads
@@ -124,6 +124,8 @@ def _work_on_files(
     n_threads: int | None,
     progress: Progress,
 ) -> list[FileResult]:
+    if model.is_file():  # before the files: perhaps the arguments are swapped
+        raise UserError(f"{model}: a file, not a model directory; the model is given first")
     jobs = find_jobs(inputs, output)
     one_file = len(inputs) == 1 and not inputs[0].is_dir()
     done = [] if overwrite or one_file else [job for job in jobs if job.target.exists()]
@@ -243,8 +245,9 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
 
     One file goes to the file `output` (STDOUT for standard output), or into it where it is a
     directory; directories, or several inputs, go into the directory `output`, which mirrors their
-    structure.  Raises UserError where an input is missing or holds nothing to do, where an output
-    would replace an input, or where several files would go into one.
+    structure, work directories of trainings left out.  Raises UserError where an input is missing
+    or holds nothing to do, where an output would replace an input, or where several files would go
+    into one.
     """
     for path in inputs:
         if not path.exists():
@@ -301,7 +304,12 @@ def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
         return
     if output.resolve().is_relative_to(path.resolve()):
         raise UserError(f"{output}: the output lies inside the input {path}; choose another")
-    files = sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
+    working = [mark.parent for mark in path.rglob(WORK_MARK)]
+    files = sorted(
+        file
+        for file in path.rglob(f"*{SUFFIX}")
+        if file.is_file() and not any(file.is_relative_to(folder) for folder in working)
+    )
     if not files:
         raise UserError(f"{path}: no {SUFFIX} file in this directory or below")
     for file in files:

@@ -126,11 +126,11 @@ def demo_cli(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Run the whole path on a synthetic treebank, in a minute or two.
+    """Run the whole path on a synthetic treebank, in a few minutes.
 
-    Makes up a treebank of a language with cases, agreement and free word order, trains a small
-    parser and a reranker on it, and shows what the reranker gains. The data are synthetic: the
-    scores say nothing about any real language.
+    Makes up a treebank of a language with cases, agreement and free word order, trains three small
+    parsers and a reranker on it, and shows what each step gains. The data are synthetic: the scores
+    say nothing about any real language.
 
         tk-spacy demo
 

@@ -83,6 +83,9 @@ def run_on_files(
         table = batch_table(rows, whole, reranked=reranked)
         shell.result([table], {"files": rows, "total": whole})
         failed = [result for result in results if result.status == "failed"]
+        skipped = sum(result.status == "skipped" for result in results)
+        if skipped:
+            shell.say(f"{skipped} skipped: the output is there already (--overwrite replaces it).")
         for result in failed:
             shell.error(result.error or result.source)
     if failed:

@@ -68,6 +68,12 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "properties": [prop.name for prop in parser.schema.properties],
         "pos": parser.schema.pos_column,
         "labels": len(parser.labels),
+        "kernel": None
+        if parser.kernel is None
+        else {
+            "gamma": parser.kernel.gamma,
+            "support_parts": {name: len(p) for name, p in parser.kernel.support.types.items()},
+        },
         "about": dict(parser.about),
         "tk_spacy": tk_spacy.__version__,
     }
@@ -90,6 +96,11 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
         ("pos is", facts["pos"]),
         ("labels", show(facts["labels"])),
     ]
+    if facts["kernel"]:
+        rows.append(("kernel's support parts", _counts(facts["kernel"]["support_parts"])))
+        rows.append(("kernel's gamma", f"{facts['kernel']['gamma']:.4g}"))
+        if "kernel_of" in facts["about"]:
+            rows.append(("kernel of", str(facts["about"]["kernel_of"])))
     tables = [_pairs(f"Model {path}", rows), _settings_table(facts["settings"])]
     return tables, facts
 
@@ -114,14 +125,14 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         lists = about["candidates"]
         files = "".join(f", {name} from {file}" for name, file in lists["files"].items())
         rows.append(("candidates", f"{lists['k']} by {lists['search']} search{files}"))
-    support = ", ".join(f"{show(n)} {name}" for name, n in facts["support_parts"].items())
+    support = _counts(facts["support_parts"])
     properties = facts["properties"]
     if facts["kernel_map"]:
         of = facts["kernel_map"]
         parts = show(of["support_parts"])
         support = f"none: a hashed map of {of['bits']} bits, made of {parts}"
     for step in about.get("compressed", []):
-        before = ", ".join(f"{show(n)} {name}" for name, n in step["support_parts_before"].items())
+        before = _counts(step["support_parts_before"])
         rows.append(("compressed", f"from support parts: {before}"))
     rows += [
         ("support parts", support or "none"),
@@ -138,6 +149,10 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     if model.report is not None:
         rows.append(("trained in", f"{model.report.run_time.total_seconds:,.0f} s"))
     return _pairs(f"Model {facts['path']}", rows)
+
+
+def _counts(parts: dict[str, int]) -> str:
+    return ", ".join(f"{show(n)} {name}" for name, n in parts.items())
 
 
 def _settings_table(settings: dict[str, Any]) -> Table:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tk_spacy.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
+from tk_spacy.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import ViewFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
@@ -44,7 +44,7 @@ def kbest(
     source: Path,
     target: Path,
     *,
-    k: int = 25,
+    k: int | None = None,
     search: Search = "discrepancy",
     form: Form = "compact",
     view_files: Mapping[str, Path] | None = None,
@@ -52,7 +52,7 @@ def kbest(
 ) -> dict[str, float]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
-    pipeline: see `kbest_source`.
+    pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     view_files: other parsers' trees of the sentences, where the model was trained with such.
     Raises UserError where an input is missing or the output cannot be written.
     """
@@ -65,7 +65,7 @@ def kbest(
     (job,) = find_jobs([source], target)
     (size,) = estimate_sentences([source])
     files = ViewFiles(dict(view_files or {}), (source,))
-    parser = kbest_source(pipeline, job, files, search=search)
+    parser, usual = kbest_source(pipeline, job, files, search=search)
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
@@ -73,7 +73,7 @@ def kbest(
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
         sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
-        for sentence, trees in zip(sentences, parser.candidates(again, k=k), strict=True):
+        for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
             counted["sentences"] += 1
             counted["words"] += len(sentence)
             counted["trees"] += len(trees)
@@ -95,8 +95,10 @@ def kbest_source(
     *,
     search: Search = "discrepancy",
     n_threads: int | None = None,
-) -> MergedSource:
-    """The parsers of a model: those of its reranker, else its spaCy parser, else its tk_parser.
+) -> tuple[MergedSource, int]:
+    """The parsers of a model, and how many trees a sentence they are usually asked for.
+
+    The parsers are those of its reranker, else its spaCy parser, else the first one of ours.
 
     pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser, or of a
         reranker that was trained with trees in files alone.
@@ -109,9 +111,10 @@ def kbest_source(
     known = {} if reranker is None else file_views(reranker)
     view_files.check(known, model=path)
     if reranker is None:
-        return MergedSource(own, n_threads=n_threads)
+        return MergedSource(own, n_threads=n_threads), LONG_LIST
     own += view_files.sources(known, job, inventory, model=path)
-    return merged_in_order(reranker, own, n_threads=n_threads)
+    usual = int(reranker.about.get("candidates", {}).get("k", LONG_LIST))
+    return merged_in_order(reranker, own, n_threads=n_threads), usual
 
 
 def _own_sources(
@@ -158,7 +161,16 @@ def kbest_cli(
             help="k-best file to write; - for standard output.",
         ),
     ],
-    k: Annotated[int, typer.Option("--k", min=1, max=MAX_K, help="Trees a sentence.")] = 25,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            min=1,
+            max=MAX_K,
+            help="Trees a sentence.",
+            show_default=f"the model's, else {LONG_LIST}",
+        ),
+    ] = None,
     search: Annotated[
         str, typer.Option(help=f"How the parser looks for them: {', '.join(SEARCHES)}.")
     ] = "discrepancy",
