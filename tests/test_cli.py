@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import tk_spacy
 from tk_spacy.cli.app import app
+from tk_spacy.cli.bars import Lines
 from tk_spacy.cli.shell import Shell
 
 COMMANDS = (
@@ -205,3 +206,16 @@ def test_cli_interrupted_training_says_how_to_resume(
     assert f"run the same command again to resume the work in {work}" in last
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["model.work"]
+
+
+def test_cli_logs_say_when_steps_of_a_stage_are_done(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines(Shell(quiet=False, as_json=False))
+    lines.begin("training")
+    for done in (0, 1, 2, 2):
+        lines.update("training", done, 2)
+        lines.update("  fold 1, parsing", done, 2)
+    lines.end("training")
+    said = capsys.readouterr().err.splitlines()
+    assert said[:2] == ["training ...", "  fold 1, parsing: done"]
+    assert len(said) == 3
+    assert said[2].startswith("training: ")

@@ -35,16 +35,24 @@ def progress_of(shell: Shell) -> Iterator[Progress]:
 
 
 class Lines(Progress):
-    """One line when a stage ends: for logs, where bars are noise."""
+    """One line when a stage or a step of it ends: for logs, where bars are noise."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._began: dict[str, float] = {}
+        self._finished: set[str] = set()
 
     def begin(self, stage: str) -> None:
         """Remember when."""
+        self._finished.clear()
         self._began[stage] = time.perf_counter()
         self._shell.note(f"{stage} ...")
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        """Of a stage's own steps nothing is said; of each named one within it, when it is done."""
+        if stage not in self._began and stage not in self._finished and done >= total:
+            self._finished.add(stage)
+            self._shell.note(f"{stage}: done")
 
     def end(self, stage: str) -> None:
         """Say how long it took."""
