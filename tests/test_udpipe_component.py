@@ -64,7 +64,7 @@ def test_udpipe_component_is_trained_from_examples(tmp_path: Path) -> None:
     other = spacy.blank("xx").add_pipe("tk_udpipe")
     other.initialize(list, model=tmp_path / "nlp")
     assert other.to_bytes() == component.to_bytes()
-    with pytest.raises(UserError, match="tk_udpipe: unknown setting 'depth'"):
+    with pytest.raises(UserError, match="tk_udpipe: unknown settings: depth"):
         spacy.blank("xx").add_pipe("tk_udpipe", config={"settings": {"depth": 1}})
 
 
@@ -130,7 +130,7 @@ def test_udpipe_view_is_resumed(tmp_path: Path) -> None:
     [
         (("--views", "udpipe"), "the udpipe view gives one tree a sentence"),
         (("--udpipe", "iterations=2"), "iterations concerns the udpipe view only"),
-        (("--views", "sampling,udpipe", "--udpipe", "x=2"), "unknown setting 'x'"),
+        (("--views", "sampling,udpipe", "--udpipe", "x=2"), "unknown settings: x"),
     ],
 )
 def test_cli_train_refuses_udpipe_options(
