@@ -113,9 +113,8 @@ def show_training(
     betas = [f"{beta:g} * {name}" for name, beta in report.betas.items() if beta]
     tuned = report.betas != Combination.untuned(list(report.betas), combiner=COMBINER).betas
     scaled = " (each score scaled to its spread)" if tuned else ""
-    weightless = "" if betas else " alone: beside it the parser's score was given no weight"
-    if not report.betas:
-        weightless = ""
-    shell.say(f"\nFinal score = {' + '.join(['reranker', *betas])}{scaled}{weightless}.")
+    is_weightless = report.betas and not betas
+    alone = " alone: beside it the parser's score was given no weight" if is_weightless else ""
+    shell.say(f"\nFinal score = {' + '.join(['reranker', *betas])}{scaled}{alone}.")
     if output is not None:
         shell.say(f"Model: {output}")
