@@ -2,7 +2,7 @@
 
 The modules are found, not listed: each ``.pyx`` under ``tk_spacy`` is one extension.  OpenMP is
 found by compiling, linking and running a small program; where that fails the build is serial and
-says so (``pip install -v`` shows it, ``tk_spacy.threads.openmp_enabled()`` reports it later).
+says so (``pip install -v`` shows it, ``openmp_enabled()`` of ``tk_spacy.parallel.threads`` later).
 ``TK_SPACY_NO_OPENMP=1`` in the environment forces a serial build.  An optimisation level in
 ``CFLAGS`` replaces ours: ``CFLAGS=-O1`` compiles in half the time what then runs more slowly.
 """
@@ -159,7 +159,7 @@ def find_extensions() -> list[Extension]:
         Extension(
             ".".join(path.with_suffix("").parts),
             [path.as_posix()],
-            include_dirs=[PACKAGE],
+            include_dirs=[f"{PACKAGE}/kernels"],
             depends=headers,
         )
         for path in sorted(Path(PACKAGE).rglob("*.pyx"))

@@ -20,10 +20,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.models import read_parser
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling.parser import SamplingParser, read_parser
+from tk_spacy.treebank.conllu import Sentence, load_treebank
 
 LENGTHS = (10, 25, 50, 100, 200, 500)
 

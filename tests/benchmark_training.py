@@ -19,15 +19,15 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from tk_spacy.benchmark_lists import ListMaker
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest_reading import FileSource
-from tk_spacy.part_types import PART_TYPES
-from tk_spacy.properties import Schema
-from tk_spacy.settings import LEFT_OPEN, Settings, suit
-from tk_spacy.synthetic import generate
-from tk_spacy.training import learn, prepare_lists
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.reader import FileSource
+from tk_spacy.reranker.settings import LEFT_OPEN, Settings, suit
+from tk_spacy.reranker.training import learn, prepare_lists
+from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.treebank.synthetic import generate
+from tk_spacy.workflows.benchmark.data import ListMaker
 
 
 class Choice(StrEnum):

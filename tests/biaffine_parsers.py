@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from tk_spacy.biaffine.parser import BiaffineParser
-from tk_spacy.biaffine.settings import BiaffineSettings
-from tk_spacy.biaffine.training import train_biaffine_parser
-from tk_spacy.synthetic import generate
+from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.training import train_biaffine_parser
+from tk_spacy.treebank.synthetic import generate
 
 QUICK = BiaffineSettings(
     epochs=12, batch=200, rate=0.02, word_width=16, tag_width=16, width=16, layers=1,

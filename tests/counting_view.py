@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.views.protocol import Report
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.base import Report
+from tk_spacy.treebank.conllu import Sentence, check_tree
 
 
 def _arc(sentence: Sentence, head: int, word: int) -> str:

@@ -13,15 +13,16 @@ from spacy.tokens import Doc
 from spacy.util import fix_random_seed, load_model_from_config
 from thinc.api import Adam
 
-from tk_spacy.component import TkReranker, add_reranker
-from tk_spacy.properties import Schema
-from tk_spacy.reranker import Reranker
-from tk_spacy.settings import Settings
-from tk_spacy.synthetic import generate
-from tk_spacy.training import train_reranker
-from tk_spacy.treebank import Sentence
-from tk_spacy.upstream.corpus import doc_from_sentence, read_examples
-from tk_spacy.upstream.spacy_parser import SpacySource
+from tk_spacy.features.schema import Schema
+from tk_spacy.parsers.spacy_transition.source import SpacySource
+from tk_spacy.pipeline.tk_reranker import TkReranker, add_reranker
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import train_reranker
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.synthetic import generate
 
 K = 6
 # Small enough to train in seconds, good enough to have sensible doubts.

@@ -13,11 +13,11 @@ from itertools import combinations, product
 import numpy as np
 from reference_spanning import is_tree
 
-from tk_spacy.part_types import DEPENDENTS, PART_TYPES, ROLES
-from tk_spacy.sampling.decoder import Scorer
-from tk_spacy.sampling.parser import PARTS_OF_ORDER
-from tk_spacy.sampling.tree_scores import crossing_scores, part_scores
-from tk_spacy.sampling.words import encode
+from tk_spacy.features.part_types import DEPENDENTS, PART_TYPES, ROLES
+from tk_spacy.parsers.sampling.parser import PARTS_OF_ORDER
+from tk_spacy.parsers.sampling.search.decoder import Scorer
+from tk_spacy.parsers.sampling.search.tree_scores import crossing_scores, part_scores
+from tk_spacy.parsers.sampling.search.words import encode
 
 BOUNDARY_LABEL = 1
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tk_spacy.treebank import Sentence
+from tk_spacy.treebank.conllu import Sentence
 
 # Everything that conllu's own round trip loses or changes: an equal comment key twice, a comment
 # without "=", repeated FEATS, odd MISC, spaces in forms and at the end, an empty node, a token

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.sampling.training import train_sampling_parser
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence
+from tk_spacy.features.schema import FIRST_ID, Schema
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.parsers.sampling.settings import SamplingSettings
+from tk_spacy.parsers.sampling.training import train_sampling_parser
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.synthetic import generate
 
 NOTHING_PRUNED = {
     "max_heads": 1000,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tk_spacy.kernel import kernel_matrix, slot_layout
-from tk_spacy.part_types import part_type
-from tk_spacy.plain_scoring import length_bins
-from tk_spacy.support import Support, SupportParts
-from tk_spacy.support_scoring import SupportScorer
+from tk_spacy.features.part_types import part_type
+from tk_spacy.kernels.plain_scoring import length_bins
+from tk_spacy.kernels.scorer import SupportScorer
+from tk_spacy.kernels.support import Support, SupportParts
+from tk_spacy.kernels.template_kernel import kernel_matrix, slot_layout
 
 TOLERANCE = 1e-6
 """Of the sum of |weight| * k: what single precision may cost."""

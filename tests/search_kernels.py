@@ -9,13 +9,13 @@ import numpy as np
 import reference
 from sampling_parsers import trained, treebank
 
-from tk_spacy.part_types import PART_TYPES
-from tk_spacy.parts import extract_parts, slot_rows
-from tk_spacy.sampling.kernel_decoding import decode_with_kernel
-from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, bare, no_slots
-from tk_spacy.sampling.search_space import lattice_arcs
-from tk_spacy.sampling.words import encode
-from tk_spacy.support_log import SupportLog
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.parts import extract_parts, slot_rows
+from tk_spacy.kernels.support_log import SupportLog
+from tk_spacy.parsers.sampling.kernel.decoding import decode_with_kernel
+from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, bare, no_slots
+from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
+from tk_spacy.parsers.sampling.search.words import encode
 
 ARCS = (ARC,)
 EVERY = (ARC, *PAIRS)

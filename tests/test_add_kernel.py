@@ -12,12 +12,13 @@ import srsly
 from sampling_parsers import random_sentence, same, trained, treebank
 from search_kernels import ARCS, EVERY, KINDS, random_support, with_kernel
 
-from tk_spacy.cli import add_kernel as command
-from tk_spacy.errors import UserError
-from tk_spacy.model_files import ModelError, from_npz, to_npz
-from tk_spacy.sampling.kernel_tuning import tune_gamma
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.search_kernel import ARC, SearchKernel
+from tk_spacy.errors import ModelError, UserError
+from tk_spacy.parsers.sampling.kernel.model import ARC
+from tk_spacy.parsers.sampling.kernel_tuning import tune_gamma
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.utils.serialization import from_npz, to_npz
+from tk_spacy.workflows import add_kernel as command
+from tk_spacy.workflows.add_kernel import search_kernel
 
 
 def as_parsed(parser, sentences):
@@ -123,8 +124,8 @@ def test_there_is_no_kernel_where_none_helps():
 def test_parts_of_a_reranker_that_fit():
     kernel = with_kernel(EVERY).kernel
     reranker = reranker_of(kernel.schema, kernel.support)
-    assert list(SearchKernel.of_reranker(reranker).support.types) == list(EVERY)
-    assert list(SearchKernel.of_reranker(reranker, arcs_only=True).support.types) == [ARC]
+    assert list(search_kernel(reranker).support.types) == list(EVERY)
+    assert list(search_kernel(reranker, arcs_only=True).support.types) == [ARC]
     rng, three = np.random.default_rng(0), treebank()[0][:3]
 
     def other_of(*types, sentences=three):
@@ -133,23 +134,23 @@ def test_parts_of_a_reranker_that_fit():
         return reranker_of(kernel.schema, support)
 
     for types, message in (
-        (("sibling", "grandparent"), "compares no arcs; give a model trained with --kernel-parts"),
-        ((ARC, "tri-sibling"), r"compares tri-sibling parts, .* take its arcs alone \(--arcs-only"),
+        (("sibling", "grandparent"), "compares no arcs; give a model trained with arc among its"),
+        ((ARC, "tri-sibling"), r"compares tri-sibling parts, .* take its arcs alone \(arcs_only"),
     ):
         other = other_of(*types)
         with pytest.raises(UserError, match=message):
-            SearchKernel.of_reranker(other)
-    assert SearchKernel.of_reranker(other, arcs_only=True).pairs == ()
+            search_kernel(other)
+    assert search_kernel(other, arcs_only=True).pairs == ()
     # Without types of which nothing was learnt: a single word has no grandparent.
     other = other_of(*EVERY, sentences=[random_sentence(rng, 1)])
     assert list(other.support.types) == list(EVERY)
-    assert list(SearchKernel.of_reranker(other).support.types) == [ARC, "sibling"]
+    assert list(search_kernel(other).support.types) == [ARC, "sibling"]
     # In whatever order a model has them.
     other = other_of("grandparent", ARC, "sibling")
-    assert list(SearchKernel.of_reranker(other).support.types) == list(EVERY)
+    assert list(search_kernel(other).support.types) == list(EVERY)
     other.kernel_map = object()
     with pytest.raises(UserError, match=r"a hashed map in place of .* give the model that it was"):
-        SearchKernel.of_reranker(other)
+        search_kernel(other)
 
 
 def test_add_kernel_takes_all_parts_or_arcs_alone(tmp_path, monkeypatch):

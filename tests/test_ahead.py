@@ -13,7 +13,7 @@ from itertools import count, islice
 
 import pytest
 
-from tk_spacy.ahead import made_ahead
+from tk_spacy.parallel.prefetch import made_ahead
 
 SOME = ContextVar("SOME", default="none")
 
@@ -94,7 +94,7 @@ def test_ahead_has_the_context_of_its_caller():
 def test_ahead_bears_ctrl_c():
     program = """
 import time
-from tk_spacy.ahead import made_ahead
+from tk_spacy.parallel.prefetch import made_ahead
 def slow():
     yield 1
     while True:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scoring_problems import TOLERANCE, random_problem
 
-from tk_spacy.all_arcs import score_all_arcs
-from tk_spacy.blocks import SIZE
-from tk_spacy.kernel import slot_layout
-from tk_spacy.node_groups import NodeGroups
-from tk_spacy.part_types import part_type
-from tk_spacy.scoring import CompiledParts
-from tk_spacy.support_scoring import compile_parts
+from tk_spacy.features.part_types import part_type
+from tk_spacy.kernels.compiled.all_arcs import score_all_arcs
+from tk_spacy.kernels.compiled.blocks import SIZE
+from tk_spacy.kernels.compiled.node_groups import NodeGroups
+from tk_spacy.kernels.compiled.scoring import CompiledParts
+from tk_spacy.kernels.scorer import compile_parts
+from tk_spacy.kernels.template_kernel import slot_layout
 
 
 @pytest.mark.parametrize("skip", [(), ("h", "m")])

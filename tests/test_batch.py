@@ -16,15 +16,15 @@ from trainings import (
     treebank,
 )
 
-from tk_spacy.batch import estimate_sentences, find_jobs, rerank_files, total
-from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.models import open_model
-from tk_spacy.progress import Progress
-from tk_spacy.treebank import load_treebank, read_conllu
-from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.treebank.conllu import load_treebank, read_conllu
+from tk_spacy.utils.progress import Progress
+from tk_spacy.workflows.files.batch import estimate_sentences, find_jobs, rerank_files, total
+from tk_spacy.workflows.model import open_model
 
 
 def rerank(inputs: list[Path], output: Path, **settings):

@@ -12,20 +12,29 @@ import pytest
 from trainings import list_files, lists_training
 from typer.testing import CliRunner
 
-from tk_spacy import benchmarking
-from tk_spacy.benchmark_lists import Arcs, ListMaker, SupportArcs, arcs_of, build_support
-from tk_spacy.benchmarking import ALL_ARCS, COLD, COLUMNS, LOOP, TOLERANCE, WARM, Compiled, Loop
 from tk_spacy.cli.app import app
-from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
-from tk_spacy.kernel import kernel_matrix
-from tk_spacy.loop_scoring import add_column_scores, add_pair_scores
-from tk_spacy.models import open_model
-from tk_spacy.part_types import part_type
-from tk_spacy.properties import Schema
-from tk_spacy.support import Support
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import write_conllu
+from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.part_types import part_type
+from tk_spacy.features.schema import Schema
+from tk_spacy.kernels.support import Support
+from tk_spacy.kernels.template_kernel import kernel_matrix
+from tk_spacy.treebank.conllu import write_conllu
+from tk_spacy.treebank.synthetic import generate
+from tk_spacy.workflows.benchmark import timing as benchmarking
+from tk_spacy.workflows.benchmark.data import Arcs, ListMaker, SupportArcs, arcs_of, build_support
+from tk_spacy.workflows.benchmark.loop_scoring import add_column_scores, add_pair_scores
+from tk_spacy.workflows.benchmark.timing import (
+    ALL_ARCS,
+    COLD,
+    COLUMNS,
+    LOOP,
+    TOLERANCE,
+    WARM,
+    Compiled,
+    Loop,
+)
+from tk_spacy.workflows.model import open_model
 
 FAST = ("--sizes", "40,300", "--threads", "1,2", "--repeat", "2", "--words", "60")
 

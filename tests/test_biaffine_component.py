@@ -16,21 +16,22 @@ from spacy.tokens import Doc
 from test_cli import invoke
 from trainings import Recorder, treebank
 
-from tk_spacy.biaffine.source import BiaffineSource
-from tk_spacy.biaffine_component import TkBiaffine, add_biaffine
-from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.settings import Settings
-from tk_spacy.train_options import TrainOptions
-from tk_spacy.treebank import Sentence, load_treebank, write_conllu
-from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
-from tk_spacy.upstream.loading import proposing_parsers
-from tk_spacy.upstream.pipeline_sources import pipeline_sources
-from tk_spacy.views.biaffine_view import BiaffineView
-from tk_spacy.views.making import make_views
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.biaffine.source import BiaffineSource
+from tk_spacy.parsers.biaffine.spec import BiaffineView
+from tk_spacy.parsers.registry import make_views
+from tk_spacy.pipeline.loading import proposing_parsers
+from tk_spacy.pipeline.sources import pipeline_sources
+from tk_spacy.pipeline.tk_biaffine import TkBiaffine, add_biaffine
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 SMALL = {name: value for name, value in QUICK.to_dict().items() if name != "seed"} | {"epochs": 2}
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tk_spacy.biaffine.batches import Layout, make_batches
-from tk_spacy.biaffine.network import (
+from tk_spacy.parsers.biaffine.batches import Layout, make_batches
+from tk_spacy.parsers.biaffine.network import (
     FAR,
     N_BUCKETS,
     Batch,
@@ -19,9 +19,9 @@ from tk_spacy.biaffine.network import (
     log_softmax,
     weight_shapes,
 )
-from tk_spacy.biaffine.optimizer import Adam
-from tk_spacy.biaffine.recurrent import lstm
-from tk_spacy.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.optimizer import Adam
+from tk_spacy.parsers.biaffine.recurrent import lstm
+from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 
 TINY = BiaffineSettings(
     word_width=5, tag_width=4, width=3, layers=2, arc_width=4, label_width=3, dropout=0.4

@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 from biaffine_parsers import NEW, QUICK, SENTENCES, trained
 
-from tk_spacy.biaffine.decoding import best_tree, k_best
-from tk_spacy.biaffine.network import Pass, log_softmax
-from tk_spacy.biaffine.parser import BiaffineParser, make_batch
-from tk_spacy.biaffine.settings import BiaffineSettings
-from tk_spacy.biaffine.source import BiaffineSource
-from tk_spacy.biaffine.training import train_biaffine_parser
-from tk_spacy.biaffine.vocabulary import FIRST, Vocabulary
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.errors import UserError
-from tk_spacy.model_files import ModelError
-from tk_spacy.treebank import Sentence, check_tree
+from tk_spacy.errors import ModelError, UserError
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
+from tk_spacy.parsers.biaffine.network import Pass, log_softmax
+from tk_spacy.parsers.biaffine.parser import BiaffineParser, make_batch
+from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.source import BiaffineSource
+from tk_spacy.parsers.biaffine.training import train_biaffine_parser
+from tk_spacy.parsers.biaffine.vocabulary import FIRST, Vocabulary
+from tk_spacy.treebank.conllu import Sentence, check_tree
 
 
 def lists(k: int, sentences: list[Sentence] = NEW) -> list[CandidateList]:

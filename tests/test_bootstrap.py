@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 from samples import corrupted, random_trees
 
-from tk_spacy.evaluation import (
-    METRICS,
-    SentenceCounts,
-    bootstrap_counts,
-    count_sentences,
-    evaluate,
-    paired_bootstrap,
-)
-from tk_spacy.treebank import Sentence
+from tk_spacy.evaluation.attachment import METRICS, SentenceCounts, count_sentences, evaluate
+from tk_spacy.evaluation.bootstrap import bootstrap_counts, paired_bootstrap
+from tk_spacy.treebank.conllu import Sentence
 
 
 @pytest.fixture

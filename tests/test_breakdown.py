@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from samples import corrupted, random_trees, sentence
 
-from tk_spacy.breakdown import (
+from tk_spacy.evaluation.attachment import aligned, count_pairs, scores_from_counts
+from tk_spacy.evaluation.breakdown import (
     GROUPINGS,
     Breakdown,
     GroupScores,
     breakdown_records,
     breakdown_table,
-    crossing_arcs,
     ordered_groups,
 )
-from tk_spacy.evaluation import aligned, count_pairs, scores_from_counts
-from tk_spacy.sentence import check_tree
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.trees.crossing import crossing_arcs
+from tk_spacy.trees.validity import check_tree
 
 # "issue" hangs on "hearing", out of reach for a projective parser.
 CROSSED = sentence(

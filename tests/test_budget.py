@@ -11,14 +11,14 @@ import reference
 from test_learning import ALL, random_lists, reference_input
 from trainings import options
 
-from tk_spacy.budget import Budget
 from tk_spacy.errors import UserError
-from tk_spacy.models import open_model
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.properties import Schema
-from tk_spacy.settings import Settings
-from tk_spacy.support_log import SupportLog
-from tk_spacy.training import learn, prepare_lists
+from tk_spacy.features.schema import Schema
+from tk_spacy.kernels.budget import Budget
+from tk_spacy.kernels.support_log import SupportLog
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import learn, prepare_lists
+from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 KERNEL = Settings(
     manual_parts=(), list_features=(), iterations=4, competitor="best", kernel_scale=0.1

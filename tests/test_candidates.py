@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tk_spacy.candidates import (
-    BATCH,
-    BATCH_CELLS,
-    CandidateError,
-    CandidateList,
-    LabelInventory,
-    in_batches,
-)
-from tk_spacy.tree_rows import group_equal, invalid_trees
-from tk_spacy.treebank import Sentence, check_tree
+from tk_spacy.errors import CandidateError
+from tk_spacy.kbest.candidates import BATCH, BATCH_CELLS, CandidateList, LabelInventory, in_batches
+from tk_spacy.treebank.conllu import Sentence, check_tree
+from tk_spacy.trees.tree_rows import group_equal, invalid_trees
 
 CHAIN = [0, 1, 2]  # 1 <- 2 <- 3
 STAR = [0, 1, 1]

@@ -7,7 +7,7 @@ import pytest
 import spacy
 from test_cli import invoke
 
-from tk_spacy.treebank import load_treebank
+from tk_spacy.treebank.conllu import load_treebank
 
 
 @pytest.mark.slow

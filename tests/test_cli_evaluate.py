@@ -9,9 +9,10 @@ from samples import NO_TREE, PLAIN
 from test_cli import invoke
 from trainings import list_files, lists_training, parser_training, treebank
 
-from tk_spacy.breakdown import GROUPINGS
-from tk_spacy.evaluation import evaluate, paired_bootstrap
-from tk_spacy.treebank import load_treebank
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.evaluation.bootstrap import paired_bootstrap
+from tk_spacy.evaluation.breakdown import GROUPINGS
+from tk_spacy.treebank.conllu import load_treebank
 
 
 @pytest.fixture

@@ -15,12 +15,13 @@ from trainings import (
     treebank,
 )
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.models import open_model, read_parser
-from tk_spacy.sampling.search_kernel import SearchKernel
-from tk_spacy.treebank import load_treebank
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.sampling.parser import read_parser
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.workflows.add_kernel import search_kernel
+from tk_spacy.workflows.model import open_model
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_cli_add_kernel(parser: Path, tmp_path: Path) -> None:
         assert evaluate(gold, found).las == pytest.approx(las)
     # Another kernel takes the place of one that is there, and the user is told.
     assert not told["replaced"]
-    own = SearchKernel.of_reranker(open_model(model).reranker)
+    own = search_kernel(open_model(model).reranker)
     replace(before, kernel=own).to_disk(tmp_path / "has-one")
     facts = json.loads(invoke("info", tmp_path / "has-one", "--json").stdout)
     assert facts["kernel"] == {"gamma": 1.0, "support_parts": {"arc": len(own.support)}}

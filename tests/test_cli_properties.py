@@ -10,8 +10,9 @@ from test_cli import invoke
 from test_cli_train import assert_refused, train
 from trainings import treebank
 
-from tk_spacy.models import open_model, read_parser
-from tk_spacy.treebank import Sentence, load_treebank, write_conllu
+from tk_spacy.parsers.sampling.parser import read_parser
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.workflows.model import open_model
 
 QUICK = ("--epochs", 1, "--bits", 12, "--threads", 1, "--quiet")
 

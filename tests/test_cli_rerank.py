@@ -12,10 +12,10 @@ from test_cli import invoke, run
 from tiny_upstream import own_trees
 from trainings import list_files, lists_training, parser_training, same_trees, stripped, treebank
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.treebank import load_treebank
-from tk_spacy.upstream import spacy_parser
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.spacy_transition import source as spacy_parser
+from tk_spacy.treebank.conllu import load_treebank
 
 
 def rerank(*arguments: object):

@@ -13,10 +13,10 @@ from test_cli import invoke
 from trainings import list_files, lists_training, treebank
 from typer.testing import CliRunner
 
-from tk_spacy.batch import find_jobs
 from tk_spacy.cli.app import app
 from tk_spacy.errors import UserError
-from tk_spacy.treebank import read_conllu, write_conllu
+from tk_spacy.treebank.conllu import read_conllu, write_conllu
+from tk_spacy.workflows.files.batch import find_jobs
 
 
 def piped(data: bytes, *arguments: object):

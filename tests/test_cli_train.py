@@ -9,8 +9,8 @@ from test_cli import invoke
 from tiny_upstream import tiny_config
 from trainings import list_files, lists_training, stripped, treebank
 
-from tk_spacy.models import open_model
-from tk_spacy.settings import Settings
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.workflows.model import open_model
 
 QUICK = ("--manual-parts", "arc", "--iterations", 3, "--bits", 12, "--threads", 1)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.combination import PAPER_GRID, Combination, TuningList, filled, tune
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.scores import filled
+from tk_spacy.reranker.interpolation import PAPER_GRID, Combination, TuningList, tune
 
 
 def tuning_list(sources, reranker, correct):

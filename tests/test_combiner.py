@@ -11,21 +11,21 @@ import pytest
 from samples import corrupted, sentence
 from test_kernel import random_tree
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.combiner.arc_features import LOG_FLOOR, ArcFeatures
-from tk_spacy.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights, own_rows
-from tk_spacy.combiner.learning import arc_log_probabilities, learn_arcs
-from tk_spacy.combiner.model import COMBINER, ArcCombiner
-from tk_spacy.combiner.trees import best_trees, plain_vote
+from tk_spacy.ensemble.combiner.arc_features import LOG_FLOOR, ArcFeatures
+from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights, own_rows
+from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
+from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
+from tk_spacy.ensemble.combiner.reparsing import best_trees, plain_vote
+from tk_spacy.ensemble.merging import merge
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import evaluate
-from tk_spacy.properties import Schema
-from tk_spacy.reranker import Reranker
-from tk_spacy.settings import Settings
-from tk_spacy.synthetic import generate
-from tk_spacy.training import combine_lists, train_reranker
-from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.views.merging import merge
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import combine_lists, train_reranker
+from tk_spacy.treebank.conllu import Sentence, check_tree
+from tk_spacy.treebank.synthetic import generate
 
 SOURCES = ("good", "fair", "poor")
 

@@ -23,11 +23,11 @@ from pipelines import (
 from spacy.tokens import Doc, Span
 from tiny_upstream import tiny_config
 
-from tk_spacy.component import TkReranker, add_reranker
 from tk_spacy.errors import UserError
-from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
-from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.pipeline.tk_reranker import TkReranker, add_reranker
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.treebank.conllu import Sentence, check_tree
 
 UNTOUCHED = ["ORTH", "SPACY", "TAG", "POS", "MORPH", "LEMMA", "NORM", "SENT_START", "ENT_IOB"]
 UNTOUCHED += ["ENT_TYPE", "ENT_KB_ID"]
@@ -331,9 +331,10 @@ def test_component_declares_what_it_reads_and_sets(nlp):
 
 def test_component_import_is_light():
     code = (
-        "import sys, spacy; spacy.blank('xx'); assert 'tk_spacy.component' in sys.modules;"
-        "heavy = ['conllu', *('tk_spacy.' + m for m in ('reranker', 'training', 'candidates'))];"
-        "print([m for m in heavy if m in sys.modules])"
+        "import sys, spacy; spacy.blank('xx');"
+        "assert 'tk_spacy.pipeline.tk_reranker' in sys.modules;"
+        "heavy = ['tk_spacy.reranker', 'tk_spacy.kbest.candidates', 'tk_spacy.treebank'];"
+        "print([m for m in ['conllu', *heavy] if m in sys.modules])"
     )
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True

@@ -21,10 +21,10 @@ from spacy.tokens import DocBin
 from spacy.util import load_model_from_config
 from two_processes import run_in_two
 
-from tk_spacy.component import TkReranker
-from tk_spacy.model_files import ModelError
-from tk_spacy.treebank import write_conllu
-from tk_spacy.upstream.corpus import doc_from_sentence
+from tk_spacy.errors import ModelError
+from tk_spacy.pipeline.tk_reranker import TkReranker
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.treebank.conllu import write_conllu
 
 
 @pytest.fixture(scope="module")

@@ -22,15 +22,14 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from tiny_upstream import tiny_config
 
-from tk_spacy.candidates import CandidateError
-from tk_spacy.errors import UserError
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.model_files import ModelError
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import write_conllu
-from tk_spacy.upstream.corpus import doc_from_sentence, read_examples
-from tk_spacy.upstream.from_examples import fold_config, gold_sentences
-from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
+from tk_spacy.errors import CandidateError, ModelError, UserError
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.pipeline.from_examples import fold_config, gold_sentences
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.treebank.conllu import write_conllu
+from tk_spacy.treebank.synthetic import generate
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 QUICK = {"bits": 12, "iterations": 2}

@@ -21,17 +21,17 @@ from trainings import (
     views_training,
 )
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.combination import Combination
-from tk_spacy.compression import COMPRESSED, encode, hashed, pruned
-from tk_spacy.compression_curve import EXACT, measure, without_kernel
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import evaluate
-from tk_spacy.kernel import kernel_matrix, slot_layout
-from tk_spacy.models import open_model
-from tk_spacy.part_types import part_type
-from tk_spacy.pruning import contributions, norms, prune, slot_form
-from tk_spacy.treebank import load_treebank
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.features.part_types import part_type
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kernels.pruning import contributions, norms, prune, slot_form
+from tk_spacy.kernels.template_kernel import kernel_matrix, slot_layout
+from tk_spacy.reranker.compression import COMPRESSED, encode, hashed, pruned
+from tk_spacy.reranker.interpolation import Combination
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.workflows.compression_curve import EXACT, measure, without_kernel
+from tk_spacy.workflows.model import open_model
 
 
 @pytest.mark.parametrize("skip", [(), ("h",)])
@@ -172,7 +172,7 @@ def test_cli_compress_a_reranker(tmp_path: Path, option) -> None:
 def test_cli_compress_a_pipeline(tmp_path: Path) -> None:
     import spacy
 
-    from tk_spacy.upstream.corpus import doc_from_sentence
+    from tk_spacy.spacy_io.conversion import doc_from_sentence
 
     whole, out = sampling_training()[0], tmp_path / "fast"
     result = invoke("compress", whole, "-o", out, "--hash-bits", 18)

@@ -12,13 +12,14 @@ from test_sampling_extras import told_by_misc
 from trainings import QUICK_SAMPLING
 
 from tk_spacy.errors import UserError
-from tk_spacy.parser_component import add_parser
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.sampling.training import train_sampling_parser
-from tk_spacy.treebank import Sentence
-from tk_spacy.upstream.component_checks import MISC_EXTENSION, register_misc
-from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
-from tk_spacy.upstream.doc_trees import read_sentences
+from tk_spacy.parsers.sampling.settings import SamplingSettings
+from tk_spacy.parsers.sampling.training import train_sampling_parser
+from tk_spacy.pipeline.tk_parser import add_parser
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.spacy_io.doc_trees import read_sentences
+from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
+from tk_spacy.treebank.conllu import Sentence
 
 MISC = ("Gloss=x", "SpaceAfter=No", "_", "Gloss=y|SpaceAfter=No", "SpaceAfter=No|Top=Yes")
 

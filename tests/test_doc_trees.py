@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from pipelines import component, new_docs, trained_pipeline
 from spacy.tokens import Doc
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.treebank import check_tree
-from tk_spacy.upstream.doc_trees import read_sentences, write_trees
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.pipeline.sources import token_trees, word_trees
+from tk_spacy.spacy_io.doc_trees import read_sentences, write_trees
+from tk_spacy.treebank.conllu import check_tree
 
 VOCAB = spacy.blank("xx").vocab  # a bare Vocab does not know white space
 
@@ -114,14 +115,14 @@ def test_doc_trees_candidates_that_lose_their_root_are_left_out():
         inventory=LabelInventory(),
         sources=["spacy"],
     )
-    over_words = sentence.word_trees(found)
+    over_words = word_trees(sentence, found)
     heads, labels, scores = over_words.heads, over_words.labels, over_words.scores
     assert heads.tolist() == [[2, 0], [0, 1]]
     assert [found.inventory.decode(row) for row in labels] == [("nsubj", "root"), ("root", "obj")]
     assert scores[:, 0].tolist() == [0.0, -2.0]
     # Back over the tokens, white space hangs where the Doc has it.
-    over_tokens = sentence.token_trees(over_words)
-    again = sentence.word_trees(over_tokens)
+    over_tokens = token_trees(sentence, over_words)
+    again = word_trees(sentence, over_tokens)
     assert again.heads.tolist() == heads.tolist()
     assert again.base == over_words.base
     blank = np.setdiff1d(np.arange(sentence.end - sentence.start), sentence.words)

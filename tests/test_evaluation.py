@@ -11,14 +11,14 @@ import pytest
 from samples import corrupted, random_trees, sentence
 
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import (
+from tk_spacy.evaluation.attachment import (
     METRICS,
     SentenceCounts,
     count_sentences,
     evaluate,
     scores_from_counts,
 )
-from tk_spacy.treebank import Sentence, load_treebank, write_conllu
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 
 GOLD = [
     sentence("The/DET/2/det owl/NOUN/3/nsubj:pass sleeps/VERB/0/root ./PUNCT/3/punct", "g1"),

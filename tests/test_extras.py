@@ -9,12 +9,18 @@ from scoring_problems import Problem
 from test_kernel import KERNEL_TYPES, choices_of, encoded_parts, enumerated, random_tree
 
 from tk_spacy.errors import UserError
-from tk_spacy.extras import Extra, check_extras, check_names, read_table, read_tables
-from tk_spacy.kernel import kernel_matrix
-from tk_spacy.part_types import part_type
-from tk_spacy.properties import FIRST_ID, FIRST_MORPH, MISSING, Schema
-from tk_spacy.settings import Settings
-from tk_spacy.treebank import Sentence
+from tk_spacy.features.part_types import part_type
+from tk_spacy.features.schema import FIRST_ID, FIRST_MORPH, MISSING, Schema
+from tk_spacy.features.word_properties import (
+    Extra,
+    check_extras,
+    check_names,
+    read_table,
+    read_tables,
+)
+from tk_spacy.kernels.template_kernel import kernel_matrix
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.treebank.conllu import Sentence
 
 NAMES = (
     "lower", "shape", "prefix1", "prefix3", "suffix1", "suffix2", "misc:Gloss", "misc:Typo",

@@ -23,16 +23,16 @@ from trainings import (
 )
 from tree_file_trainings import file_options, files_training, mixed_training, noisy, single, some
 
-from tk_spacy.batch import rerank_files
-from tk_spacy.candidates import CandidateError, LabelInventory
 from tk_spacy.cli.training import view_files
-from tk_spacy.errors import UserError
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.models import open_model
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.plan import make_plan
-from tk_spacy.treebank import load_treebank, write_conllu
-from tk_spacy.views.file_view import FileView
+from tk_spacy.errors import CandidateError, UserError
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.external import FileView
+from tk_spacy.treebank.conllu import load_treebank, write_conllu
+from tk_spacy.workflows.files.batch import rerank_files
+from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.train.inputs import make_plan
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 
 def test_file_view_reads_and_describes_its_files() -> None:
@@ -104,7 +104,7 @@ def test_training_with_files_beside_a_parser(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_says_that_trees_in_files_are_missing() -> None:
-    from tk_spacy.upstream.corpus import doc_from_sentence
+    from tk_spacy.spacy_io.conversion import doc_from_sentence
 
     nlp = spacy.load(mixed_training()[0])
     assert nlp.component_names == ["tk_parser", "tk_reranker"]

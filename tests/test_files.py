@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tk_spacy.errors import UserError
-from tk_spacy.files import replace_directory
+from tk_spacy.utils.atomic_files import replace_directory
 
 OURS = '{"format_version": 1}'
 

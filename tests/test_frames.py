@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tk_spacy.features import FRAME, SPAN
-from tk_spacy.parts import extract_frames, extract_spans
-from tk_spacy.properties import POS
-from tk_spacy.settings import Settings
+from tk_spacy.features.parts import extract_frames, extract_spans
+from tk_spacy.features.schema import POS
+from tk_spacy.features.templates import FRAME, SPAN
+from tk_spacy.reranker.settings import Settings
 
 N_LABELS = 4
 

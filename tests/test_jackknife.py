@@ -8,20 +8,15 @@ import numpy as np
 import pytest
 from tiny_upstream import tiny_config
 
-from tk_spacy.candidates import LabelInventory
+from tk_spacy.ensemble import jackknife as module
+from tk_spacy.ensemble.jackknife import FoldProgress, JackknifeError, fold_of_sentences, jackknife
 from tk_spacy.errors import UserError
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence
-from tk_spacy.upstream.train_parser import train_upstream
-from tk_spacy.views import jackknife as module
-from tk_spacy.views import spacy_view
-from tk_spacy.views.jackknife import (
-    FoldProgress,
-    JackknifeError,
-    fold_of_sentences,
-    jackknife,
-)
-from tk_spacy.views.spacy_view import SpacyView
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.spacy_transition import spec as spacy_view
+from tk_spacy.parsers.spacy_transition.spec import SpacyView
+from tk_spacy.parsers.spacy_transition.training import train_upstream
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.synthetic import generate
 
 SENTENCES = list(generate(16, seed=4))
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
-from tk_spacy.kbest_reading import FileSource, read_kbest
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.treebank import Sentence, TreebankError, load_treebank
+from tk_spacy.errors import CandidateError
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.reader import FileSource, read_kbest
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.treebank.conllu import Sentence, TreebankError, load_treebank
 
 TREEBANK = """\
 # newdoc id = d1

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tk_spacy.candidates import CandidateError, LabelInventory
-from tk_spacy.kbest_lines import read_lines
-from tk_spacy.kbest_reading import _CANDIDATE, _read_lines_plainly, read_kbest
-from tk_spacy.treebank import Sentence
+from tk_spacy.errors import CandidateError
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.compact_lines import read_lines
+from tk_spacy.kbest.reader import _CANDIDATE, _read_lines_plainly, read_kbest
+from tk_spacy.treebank.conllu import Sentence
 
 LINES = (
     "# sent_id = s",

@@ -10,12 +10,12 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tk_spacy.kernel import kernel_matrix, tree_kernel
-from tk_spacy.part_types import PART_TYPES, part_type
-from tk_spacy.parts import contested_parts, extract_parts, slot_rows
-from tk_spacy.properties import Schema
-from tk_spacy.tree_rows import invalid_trees
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.features.part_types import PART_TYPES, part_type
+from tk_spacy.features.parts import contested_parts, extract_parts, slot_rows
+from tk_spacy.features.schema import Schema
+from tk_spacy.kernels.template_kernel import kernel_matrix, tree_kernel
+from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.trees.tree_rows import invalid_trees
 
 KERNEL_TYPES = ["arc", "sibling", "grandparent"]
 

@@ -12,19 +12,18 @@ import pytest
 from test_learning import random_lists
 from trainings import lists_training
 
-from tk_spacy.encoding import ListEncoder
-from tk_spacy.errors import UserError
-from tk_spacy.hashed_map import add_map_scores, add_support, node_hashes
-from tk_spacy.kernel import kernel_matrix
-from tk_spacy.kernel_map import KernelMap, without_parts
-from tk_spacy.model_files import ModelError
-from tk_spacy.part_types import part_type
-from tk_spacy.properties import Schema
-from tk_spacy.pruning import slot_form
-from tk_spacy.reranker import Reranker
-from tk_spacy.settings import Settings
-from tk_spacy.support import Support
-from tk_spacy.training import learn, prepare_lists
+from tk_spacy.errors import ModelError, UserError
+from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.part_types import part_type
+from tk_spacy.features.schema import Schema
+from tk_spacy.kernels.hashed_kernel import KernelMap, without_parts
+from tk_spacy.kernels.hashed_map import add_map_scores, add_support, node_hashes
+from tk_spacy.kernels.pruning import slot_form
+from tk_spacy.kernels.support import Support
+from tk_spacy.kernels.template_kernel import kernel_matrix
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import learn, prepare_lists
 
 KINDS = np.array([0, 1, 0], dtype=np.int32)
 

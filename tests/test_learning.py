@@ -11,18 +11,18 @@ import pytest
 import reference
 from test_kernel import choices_of, random_sentence, random_tree
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import UserError
-from tk_spacy.features import FEATURE_TYPES, FRAME, SPAN, add_feature_counts, type_code
-from tk_spacy.list_features import LIST_FEATURES
-from tk_spacy.part_types import part_type
-from tk_spacy.parts import extract_frames, extract_parts, extract_spans
-from tk_spacy.passive_aggressive import Learner
-from tk_spacy.properties import Schema
-from tk_spacy.settings import LEFT_OPEN, Settings, suit
-from tk_spacy.training import learn, prepare_lists, train_reranker, tuning_parts
-from tk_spacy.treebank import Sentence
+from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.list_features import LIST_FEATURES
+from tk_spacy.features.part_types import part_type
+from tk_spacy.features.parts import extract_frames, extract_parts, extract_spans
+from tk_spacy.features.schema import Schema
+from tk_spacy.features.templates import FEATURE_TYPES, FRAME, SPAN, add_feature_counts, type_code
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.reranker.learner import Learner
+from tk_spacy.reranker.settings import LEFT_OPEN, Settings, suit
+from tk_spacy.reranker.training import learn, prepare_lists, train_reranker, tuning_parts
+from tk_spacy.treebank.conllu import Sentence
 
 ALL = ("arc", "sibling", "grandparent")
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from test_kernel import random_sentence, random_tree
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.consensus import LOG_FLOOR, SHARE_FEATURES, share_features
-from tk_spacy.list_features import LIST_FEATURES, TEMPERATURES, ListFeatures
-from tk_spacy.properties import Schema
-from tk_spacy.settings import Settings
-from tk_spacy.training import train_reranker
+from tk_spacy.features.consensus import LOG_FLOOR, SHARE_FEATURES, share_features
+from tk_spacy.features.list_features import LIST_FEATURES, TEMPERATURES, ListFeatures
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import train_reranker
 
 
 def slow_shares(heads, labels, weights, j):

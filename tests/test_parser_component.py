@@ -19,16 +19,16 @@ from spacy.util import load_model_from_config
 from trainings import QUICK_SAMPLING
 from two_processes import run_in_two
 
-from tk_spacy.component import TkReranker
-from tk_spacy.errors import UserError
-from tk_spacy.model_files import ModelError
-from tk_spacy.parser_component import TkParser, add_parser
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.sampling.training import train_sampling_parser
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, write_conllu
-from tk_spacy.upstream.corpus import doc_from_sentence, read_examples, sentence_from_doc
+from tk_spacy.errors import ModelError, UserError
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.parsers.sampling.settings import SamplingSettings
+from tk_spacy.parsers.sampling.training import train_sampling_parser
+from tk_spacy.pipeline.tk_parser import TkParser, add_parser
+from tk_spacy.pipeline.tk_reranker import TkReranker
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.treebank.synthetic import generate
 
 SETTINGS = SamplingSettings(**QUICK_SAMPLING)
 SENTENCES = list(generate(60, seed=21))
@@ -251,8 +251,9 @@ def test_parser_component_in_two_processes_after_openmp(nlp: Language, tmp_path,
 
 def test_parser_component_import_is_light() -> None:
     code = (
-        "import sys, spacy; spacy.blank('xx'); assert 'tk_spacy.parser_component' in sys.modules;"
-        "print([m for m in sys.modules if m.startswith('tk_spacy.sampling') or m == 'conllu'])"
+        "import sys, spacy; spacy.blank('xx'); assert 'tk_spacy.pipeline.tk_parser' in sys.modules;"
+        "heavy = ('tk_spacy.parsers.sampling', 'tk_spacy.treebank', 'conllu');"
+        "print([m for m in sys.modules if m.startswith(heavy)])"
     )
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True

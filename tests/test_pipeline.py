@@ -20,18 +20,18 @@ from trainings import (
     write_lists,
 )
 
-from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.models import REPORT_JSON, REPORT_MARKDOWN, open_model
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.plan import make_plan
-from tk_spacy.proposals import seen_notes
-from tk_spacy.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport
-from tk_spacy.settings import Settings
-from tk_spacy.treebank import load_treebank
-from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.evaluation.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN, open_model
+from tk_spacy.workflows.train.candidate_lists import seen_notes
+from tk_spacy.workflows.train.inputs import make_plan
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 
 def test_pipeline_reports_all_systems_of_table_2() -> None:
@@ -155,7 +155,7 @@ def test_pipeline_leaves_an_old_model_alone_when_training_fails(
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("the disk is on fire")
 
-    monkeypatch.setattr("tk_spacy.pipeline._save_model", fail)
+    monkeypatch.setattr("tk_spacy.workflows.train.pipeline._save_model", fail)
     with pytest.raises(RuntimeError, match="on fire"):
         train_pipeline(options(model, overwrite=True))
     assert open_model(model).reranker.settings == SETTINGS
@@ -232,12 +232,12 @@ def test_pipeline_resumes_from_its_work_directory(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("tk_spacy.pipeline._train_rerankers", stop)
+        patch.setattr("tk_spacy.workflows.train.pipeline._train_rerankers", stop)
         with pytest.raises(KeyboardInterrupt):
             train_pipeline(wanted)
     assert not (tmp_path / "model").exists()
     with monkeypatch.context() as patch:  # nothing is trained a second time
-        patch.setattr("tk_spacy.views.spacy_view.train_upstream", stop)
+        patch.setattr("tk_spacy.parsers.spacy_transition.spec.train_upstream", stop)
         train_pipeline(wanted)
     assert spacy.load(tmp_path / "model").pipe_names == ["parser", "tk_reranker"]
     # A named work directory stays, with lists that another training can take.

@@ -16,14 +16,14 @@ from trainings import (
     treebank,
 )
 
-from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.plan import make_plan
-from tk_spacy.treebank import load_treebank
-from tk_spacy.upstream.corpus import doc_from_sentence
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.workflows.train.inputs import make_plan
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 ALONE = {"views": ("sampling",)}
 

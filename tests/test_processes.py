@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tk_spacy import processes
-from tk_spacy.processes import begin_child, ending
+from tk_spacy.parallel import processes
+from tk_spacy.parallel.processes import begin_child, ending
 
 
 @ending

@@ -7,8 +7,8 @@ import pytest
 import reference
 from test_kernel import choices_of, random_sentence
 
-from tk_spacy import properties
-from tk_spacy.properties import (
+from tk_spacy.features import schema as properties
+from tk_spacy.features.schema import (
     BOUNDARY,
     FIRST_ID,
     FIRST_MORPH,
@@ -19,7 +19,7 @@ from tk_spacy.properties import (
     choose_pos_column,
     morph_note,
 )
-from tk_spacy.treebank import Sentence
+from tk_spacy.treebank.conllu import Sentence
 
 
 def tagged(xpos, upos=None):

@@ -7,8 +7,8 @@ from rich.console import Console
 from trainings import lists_training
 
 from tk_spacy.cli.file_commands import batch_table
-from tk_spacy.report import scores_table
-from tk_spacy.tables import Column, Table, show, show_p, show_seconds
+from tk_spacy.evaluation.report import scores_table
+from tk_spacy.utils.tables import Column, Table, show, show_p, show_seconds
 
 TABLE = Table(
     title="Owls [bold]",

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from test_learning import ALL, random_lists
 
-from tk_spacy.model_files import META, ModelError
-from tk_spacy.properties import Schema
-from tk_spacy.reranker import Reranker
-from tk_spacy.settings import Settings
-from tk_spacy.training import train_reranker
+from tk_spacy.errors import ModelError
+from tk_spacy.features.schema import Schema
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import train_reranker
+from tk_spacy.utils.serialization import META
 
 
 @pytest.fixture(scope="module", params=["both", "kernel", "manual", "paper"])

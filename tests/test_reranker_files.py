@@ -10,9 +10,9 @@ import srsly
 from test_cli import invoke
 from trainings import list_files, lists_training
 
-from tk_spacy.biaffine.parser import BiaffineParser
-from tk_spacy.model_files import ModelError
-from tk_spacy.reranker import Reranker
+from tk_spacy.errors import ModelError
+from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.reranker.model import Reranker
 
 
 @pytest.fixture

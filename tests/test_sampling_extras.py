@@ -11,15 +11,15 @@ import pytest
 from reference_sampling import tree_scores
 from sampling_parsers import QUICK, own_scores, random_parser, random_tree, trained, treebank
 
-from tk_spacy.candidates import LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.properties import CPOS, LEMMA, POS, Schema
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.settings import MOST_NAMES, SamplingSettings
-from tk_spacy.sampling.training import train_sampling_parser
-from tk_spacy.sampling.words import N_EXTRA, encode
-from tk_spacy.treebank import Sentence
-from tk_spacy.views.sampling_view import SamplingView
+from tk_spacy.features.schema import CPOS, LEMMA, POS, Schema
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.parsers.sampling.search.words import N_EXTRA, encode
+from tk_spacy.parsers.sampling.settings import MOST_NAMES, SamplingSettings
+from tk_spacy.parsers.sampling.spec import SamplingView
+from tk_spacy.parsers.sampling.training import train_sampling_parser
+from tk_spacy.treebank.conllu import Sentence
 
 EXTRA = ("suffix1", "misc:Gloss", "lower")
 WORD = 2**64 - 1

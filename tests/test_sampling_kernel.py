@@ -20,10 +20,10 @@ from sampling_parsers import (
 )
 from search_kernels import KINDS, arcs_alone, plain_score, random_kernel, with_kernel
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.properties import FIRST_ID, Schema
-from tk_spacy.sampling.search_space import lattice_arcs
-from tk_spacy.sampling.words import encode
+from tk_spacy.features.schema import FIRST_ID, Schema
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
+from tk_spacy.parsers.sampling.search.words import encode
 
 
 def without(kernel):

@@ -14,16 +14,16 @@ from sampling_parsers import (
 )
 from search_kernels import slots_of
 
-from tk_spacy.kernel import kernel_matrix
-from tk_spacy.part_types import PART_TYPES
-from tk_spacy.properties import Schema
-from tk_spacy.sampling.kernel_learning import Difference, KernelLearner
-from tk_spacy.sampling.search_kernel import ARC, arc_slots
-from tk_spacy.sampling.search_space import lattice_arcs
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.sampling.training import train_sampling_parser
-from tk_spacy.sampling.updates import Learner
-from tk_spacy.sampling.words import encode
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.schema import Schema
+from tk_spacy.kernels.template_kernel import kernel_matrix
+from tk_spacy.parsers.sampling.kernel.learning import Difference, KernelLearner
+from tk_spacy.parsers.sampling.kernel.model import ARC, arc_slots
+from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
+from tk_spacy.parsers.sampling.search.updates import Learner
+from tk_spacy.parsers.sampling.search.words import encode
+from tk_spacy.parsers.sampling.settings import SamplingSettings
+from tk_spacy.parsers.sampling.training import train_sampling_parser
 
 
 def learn_by_hand(sentences, steps, *, scale, C=np.inf):

@@ -13,8 +13,8 @@ from sampling_parsers import (
     with_settings,
 )
 
-from tk_spacy.sampling.decoder import decode
-from tk_spacy.sampling.words import encode
+from tk_spacy.parsers.sampling.search.decoder import decode
+from tk_spacy.parsers.sampling.search.words import encode
 
 LENGTHS = [1, 2, 3, *[4] * 12, 5]
 THOROUGH = {"restarts": 200, "patience": 200, "temperature": 100.0}

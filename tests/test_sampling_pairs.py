@@ -25,13 +25,13 @@ from search_kernels import (
     with_kernel,
 )
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.kernel import slot_layout
-from tk_spacy.part_types import PART_TYPES
-from tk_spacy.parts import extract_parts
-from tk_spacy.sampling.kernel_rounds import Searches
-from tk_spacy.sampling.search_kernel import ARC, PAIRS, SearchKernel, bare, part_slots
-from tk_spacy.support import Support, SupportParts
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.parts import extract_parts
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kernels.support import Support, SupportParts
+from tk_spacy.kernels.template_kernel import slot_layout
+from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, bare, part_slots
+from tk_spacy.parsers.sampling.kernel.rounds import Searches
 
 SCALES = {"arc": 0.01, "sibling": 0.0006, "grandparent": 0.0006}
 
@@ -88,7 +88,7 @@ def test_a_kernel_of_one_type_of_pairs(small):
 def test_groups_of_sentences_change_nothing(monkeypatch):
     parser, test = with_kernel(EVERY), treebank()[1]
     found, effort = decoded(parser, test, k=3)
-    monkeypatch.setattr("tk_spacy.sampling.kernel_decoding.ROWS_AT_A_TIME", 30)
+    monkeypatch.setattr("tk_spacy.parsers.sampling.kernel.decoding.ROWS_AT_A_TIME", 30)
     again, other = decoded(parser, test, k=3)
     for a, b in zip(found, again, strict=True):
         np.testing.assert_array_equal(a, b)

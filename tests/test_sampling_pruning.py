@@ -14,12 +14,12 @@ from sampling_parsers import (
     with_settings,
 )
 
-from tk_spacy.properties import FIRST_MORPH
-from tk_spacy.sampling.decoder import decode
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.search_space import kept_heads
-from tk_spacy.sampling.updates import Learner
-from tk_spacy.sampling.words import encode
+from tk_spacy.features.schema import FIRST_MORPH
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.parsers.sampling.search.decoder import decode
+from tk_spacy.parsers.sampling.search.search_space import kept_heads
+from tk_spacy.parsers.sampling.search.updates import Learner
+from tk_spacy.parsers.sampling.search.words import encode
 
 
 def arc_scores(parser, fields):

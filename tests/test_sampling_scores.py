@@ -17,10 +17,10 @@ from sampling_parsers import (
     with_settings,
 )
 
-from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.part_types import PART_TYPES
-from tk_spacy.parts import extract_parts
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.parts import extract_parts
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
 

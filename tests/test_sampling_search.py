@@ -17,11 +17,11 @@ from sampling_parsers import (
     with_settings,
 )
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.properties import FIRST_ID
-from tk_spacy.sampling.decoder import decode
-from tk_spacy.sampling.words import encode
-from tk_spacy.treebank import Sentence
+from tk_spacy.features.schema import FIRST_ID
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling.search.decoder import decode
+from tk_spacy.parsers.sampling.search.words import encode
+from tk_spacy.treebank.conllu import Sentence
 
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single", "any"])
@@ -285,8 +285,8 @@ def test_search_of_long_lists_in_batches_of_bounded_memory(monkeypatch):
         cells.append(found[0].size)
         return found
 
-    monkeypatch.setattr("tk_spacy.sampling.parser.decode", watched)
-    monkeypatch.setattr("tk_spacy.candidates.BATCH_CELLS", 500)
+    monkeypatch.setattr("tk_spacy.parsers.sampling.parser.decode", watched)
+    monkeypatch.setattr("tk_spacy.kbest.candidates.BATCH_CELLS", 500)
     lists = list(parser.kbest(sentences, k=k, inventory=inventory))
     assert len(cells) > 5
     assert max(cells) <= max(500, k * (longest + 2))

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 import pytest
 
 from tk_spacy.errors import UserError
-from tk_spacy.sampling.settings import LIMITS, SamplingSettings
+from tk_spacy.parsers.sampling.settings import LIMITS, SamplingSettings
 
 
 @pytest.mark.parametrize(

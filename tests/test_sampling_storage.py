@@ -11,10 +11,11 @@ import pytest
 import srsly
 from sampling_parsers import random_parser, random_sentence, same, trained, treebank
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.model_files import ModelError, from_npz, to_npz
-from tk_spacy.properties import FIRST_ID
-from tk_spacy.sampling.parser import SamplingParser
+from tk_spacy.errors import ModelError
+from tk_spacy.features.schema import FIRST_ID
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.utils.serialization import from_npz, to_npz
 
 
 @pytest.fixture

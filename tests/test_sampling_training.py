@@ -17,13 +17,13 @@ from sampling_parsers import (
     treebank,
 )
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.sampling.parser import COMPANY_MARGIN
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.sampling.source import SamplingSource
-from tk_spacy.sampling.training import train_sampling_parser
-from tk_spacy.treebank import Sentence
-from tk_spacy.views.merging import MergedSource
+from tk_spacy.ensemble.merging import MergedSource
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling.parser import COMPANY_MARGIN
+from tk_spacy.parsers.sampling.settings import SamplingSettings
+from tk_spacy.parsers.sampling.source import SamplingSource
+from tk_spacy.parsers.sampling.training import train_sampling_parser
+from tk_spacy.treebank.conllu import Sentence
 
 
 def train(sentences, dev=(), *, n_threads=1, progress=None, **settings):

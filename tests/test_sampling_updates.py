@@ -10,10 +10,10 @@ import pytest
 from reference_sampling import PlainLearner
 from sampling_parsers import list_of, random_parser, random_sentence, random_tree
 
-from tk_spacy.properties import FIRST_MORPH
-from tk_spacy.sampling.parser import SamplingParser
-from tk_spacy.sampling.updates import Learner
-from tk_spacy.sampling.words import encode
+from tk_spacy.features.schema import FIRST_MORPH
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.parsers.sampling.search.updates import Learner
+from tk_spacy.parsers.sampling.search.words import encode
 
 BITS = 8
 ORDERS = pytest.mark.parametrize("order", [1, 2, 3])

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoring_problems import TOLERANCE, random_problem
 
-from tk_spacy import support_scoring
-from tk_spacy.blocks import MAX_NAMES, SIZE, Block, block_bounds
-from tk_spacy.kernel import node_columns, slot_layout
-from tk_spacy.node_groups import NodeGroups
-from tk_spacy.part_types import PART_TYPES, part_type
-from tk_spacy.support_scoring import SupportScorer
+from tk_spacy.features.part_types import PART_TYPES, part_type
+from tk_spacy.kernels import scorer as support_scoring
+from tk_spacy.kernels.compiled.blocks import MAX_NAMES, SIZE, Block, block_bounds
+from tk_spacy.kernels.compiled.node_groups import NodeGroups
+from tk_spacy.kernels.scorer import SupportScorer
+from tk_spacy.kernels.template_kernel import node_columns, slot_layout
 
 GROUPINGS = [None, [], [[0, 4, 5], [1, 6], [2, 7, 8]], [[8], [0]]]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from reference_spanning import all_totals, best_tree, is_tree, total
 
-from tk_spacy.sampling.spanning import k_best_spanning_trees, max_spanning_tree
+from tk_spacy.trees.spanning import k_best_spanning_trees, max_spanning_tree
 
 KINDS = ["real", "integer", "tenths", "negative", "sparse", "sparse integer", "huge"]
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single", "any"])

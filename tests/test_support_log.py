@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scoring_problems import TOLERANCE, random_parts
 
-from tk_spacy import support_log
-from tk_spacy.blocks import SIZE
-from tk_spacy.kernel import kernel_matrix, slot_layout
-from tk_spacy.part_types import part_type
-from tk_spacy.support_log import FEW, SupportLog
+from tk_spacy.features.part_types import part_type
+from tk_spacy.kernels import support_log
+from tk_spacy.kernels.compiled.blocks import SIZE
+from tk_spacy.kernels.support_log import FEW, SupportLog
+from tk_spacy.kernels.template_kernel import kernel_matrix, slot_layout
 
 
 @pytest.mark.parametrize("name", ["arc", "grandparent"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tk_spacy.synthetic import generate, write_treebank
-from tk_spacy.treebank import Sentence, check_tree, load_treebank
+from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank
+from tk_spacy.treebank.synthetic import generate, write_treebank
 
 N = 1500
 # Of the first 200 sentences of seed 0; a change of the grammar or the lexicon changes it.
@@ -51,7 +51,7 @@ def test_synthetic_same_seed_gives_same_bytes():
 
 def test_synthetic_does_not_depend_on_hash_seed():
     program = (
-        "from hashlib import sha256; from tk_spacy.synthetic import generate; "
+        "from hashlib import sha256; from tk_spacy.treebank.synthetic import generate; "
         "text = ''.join(s.to_conllu() for s in generate(200)); "
         "print(sha256(text.encode()).hexdigest())"
     )
@@ -199,7 +199,9 @@ def test_synthetic_files_round_trip(tmp_path: Path):
 
 
 def test_synthetic_distinct_leaves_out_repeated_texts(monkeypatch):
-    monkeypatch.setattr("tk_spacy.synthetic.generator.LONGEST", 3)  # so that some are repeated
+    monkeypatch.setattr(
+        "tk_spacy.treebank.synthetic.generator.LONGEST", 3
+    )  # so that some are repeated
     plain = [sentence.comments[1] for sentence in generate(60, seed=5)]
     expected = list(dict.fromkeys(plain))
     assert len(expected) < len(plain)

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tk_spacy.synthetic import Lexicon, generate
-from tk_spacy.treebank import Sentence, parse_feats
+from tk_spacy.treebank.conllu import Sentence, parse_feats
+from tk_spacy.treebank.synthetic import Lexicon, generate
 
 N = 1500
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tk_spacy import threads
+from tk_spacy.parallel import threads
 
 # Child processes get -P: what they import is what is installed, not the folder they stand in.
 needs_openmp = pytest.mark.skipif(not threads.openmp_enabled(), reason="a serial build")
@@ -131,7 +131,7 @@ def test_threads_no_cgroup_means_no_quota(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_threads_region_uses_as_many_as_asked(n_threads: int) -> None:
     # In a process of its own: this one keeps no OpenMP threads because of the test.
-    code = f"from tk_spacy.threads import count_threads; print(count_threads({n_threads}))"
+    code = f"from tk_spacy.parallel.threads import count_threads; print(count_threads({n_threads}))"
     environment = {**os.environ, "OMP_DYNAMIC": "false"}
     environment.pop("OMP_THREAD_LIMIT", None)
     run = subprocess.run(
@@ -162,7 +162,7 @@ def test_threads_region_of_none_is_refused(n_threads: int) -> None:
 # ends it.
 FORK = """
 import os, signal
-from tk_spacy.threads import count_threads, effective_n_threads
+from tk_spacy.parallel.threads import count_threads, effective_n_threads
 count_threads(effective_n_threads(2))
 pid = os.fork()
 if pid == 0:

@@ -13,12 +13,13 @@ from trainings import (
 )
 from tree_file_trainings import single, some
 
-from tk_spacy.candidates import CandidateError, CandidateList, LabelInventory
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.tree_files import TreeFile, TreeFileSource, matched
-from tk_spacy.treebank import Sentence, load_treebank, write_conllu
-from tk_spacy.views.merging import MergedSource
+from tk_spacy.ensemble.merging import MergedSource
+from tk_spacy.errors import CandidateError
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource, matched
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 
 
 def taken(path: Path, data: Sequence[Sentence], inventory: LabelInventory | None = None) -> list:

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from tk_spacy.tree_repair import repaired
-from tk_spacy.treebank import check_tree
+from tk_spacy.treebank.conllu import check_tree
+from tk_spacy.trees.repair import repaired
 
 
 def test_repair_leaves_trees_alone_and_makes_trees_of_all_else() -> None:

@@ -11,7 +11,7 @@ import pytest
 from samples import NO_TREE, ODD, PLAIN
 
 from tk_spacy.errors import UserError
-from tk_spacy.treebank import (
+from tk_spacy.treebank.conllu import (
     Sentence,
     TreebankError,
     check_tree,

@@ -10,7 +10,7 @@ import pytest
 from samples import PLAIN
 from test_treebank import BROKEN, EXPECTED
 
-from tk_spacy.treebank import TreebankError, load_treebank
+from tk_spacy.treebank.conllu import TreebankError, load_treebank
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import ODD, PLAIN
 
-from tk_spacy import conllu_reader
-from tk_spacy.treebank import TreebankError, load_treebank, read_conllu, write_conllu
+from tk_spacy.treebank import reader as conllu_reader
+from tk_spacy.treebank.conllu import TreebankError, load_treebank, read_conllu, write_conllu
 
 # --- losslessness, at random
 

@@ -18,18 +18,17 @@ from test_cli import invoke
 from trainings import stripped, treebank
 from udpipe_parsers import NEW, QUICK, SENTENCES, needs_udpipe, parsed, parser
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.errors import UserError
-from tk_spacy.model_files import ModelError
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, check_tree, load_treebank, read_conllu
-from tk_spacy.udpipe import process, training
-from tk_spacy.udpipe.parser import UdpipeParser, to_deprel, to_udpipe
-from tk_spacy.udpipe.settings import ORACLES, UdpipeSettings
-from tk_spacy.udpipe.source import UdpipeSource
-from tk_spacy.udpipe.training import train_udpipe_parser
-from tk_spacy.views.agreement import agreement
-from tk_spacy.views.making import make_views
+from tk_spacy.errors import ModelError, UserError
+from tk_spacy.kbest.agreement import agreement
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.udpipe import process, training
+from tk_spacy.parsers.udpipe.parser import UdpipeParser, to_deprel, to_udpipe
+from tk_spacy.parsers.udpipe.settings import ORACLES, UdpipeSettings
+from tk_spacy.parsers.udpipe.source import UdpipeSource
+from tk_spacy.parsers.udpipe.training import train_udpipe_parser
+from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank, read_conllu
+from tk_spacy.treebank.synthetic import generate
 
 
 def las(parser: UdpipeParser, gold: list[Sentence]) -> float:
@@ -167,9 +166,9 @@ def test_udpipe_says_why_it_cannot_train() -> None:
 def test_udpipe_training_ends_with_its_parent(tmp_path: Path) -> None:
     """Killed, the parent cannot end its child; the child must not train on for minutes."""
     code = (
-        "from tk_spacy.synthetic import generate\n"
-        "from tk_spacy.udpipe.training import train_udpipe_parser as train\n"
-        "from tk_spacy.udpipe.settings import UdpipeSettings\n"
+        "from tk_spacy.treebank.synthetic import generate\n"
+        "from tk_spacy.parsers.udpipe.training import train_udpipe_parser as train\n"
+        "from tk_spacy.parsers.udpipe.settings import UdpipeSettings\n"
         "train(list(generate(50, seed=3)), settings=UdpipeSettings(iterations=1000), "
         "report=lambda *_: print('on', flush=True))\n"
     )
@@ -310,7 +309,7 @@ def test_udpipe_source_parses_a_sentence_once(monkeypatch: pytest.MonkeyPatch) -
         return plain(self, sentences, **more)
 
     monkeypatch.setattr(UdpipeParser, "parse", counted)
-    monkeypatch.setattr("tk_spacy.udpipe.source.REMEMBERED", 4)
+    monkeypatch.setattr("tk_spacy.parsers.udpipe.source.REMEMBERED", 4)
     source = UdpipeSource(parser())
     lists = list(source.candidates(NEW[:4], k=2))
     assert [row.tolist() for row in source.score(NEW[:4], lists)] == [[[0.0]]] * 4

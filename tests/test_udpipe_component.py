@@ -15,21 +15,21 @@ from train_refusals import assert_train_refuses
 from trainings import QUICK_SAMPLING, folder, parser_options, same_trees, stripped, treebank
 from udpipe_parsers import NEW, QUICK, SENTENCES, needs_udpipe, parsed, parser
 
-from tk_spacy.batch import rerank_files
 from tk_spacy.errors import UserError
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.report import TrainReport
-from tk_spacy.treebank import load_treebank
-from tk_spacy.udpipe.settings import UdpipeSettings
-from tk_spacy.udpipe_component import TkUdpipe, add_udpipe
-from tk_spacy.upstream.loading import proposing_parsers
+from tk_spacy.evaluation.report import TrainReport
+from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+from tk_spacy.pipeline.loading import proposing_parsers
+from tk_spacy.pipeline.tk_udpipe import TkUdpipe, add_udpipe
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.workflows.files.batch import rerank_files
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 # The component
 
 
 @needs_udpipe
 def test_udpipe_component_parses_and_survives_disk_and_bytes(tmp_path: Path) -> None:
-    from tk_spacy.upstream.corpus import doc_from_sentence
+    from tk_spacy.spacy_io.conversion import doc_from_sentence
 
     nlp = spacy.blank("xx")
     component = add_udpipe(nlp, parser())
@@ -51,7 +51,7 @@ def test_udpipe_component_parses_and_survives_disk_and_bytes(tmp_path: Path) -> 
 
 @needs_udpipe
 def test_udpipe_component_is_trained_from_examples(tmp_path: Path) -> None:
-    from tk_spacy.upstream.corpus import read_examples
+    from tk_spacy.spacy_io.corpus import read_examples
 
     nlp = spacy.blank("xx")
     component = nlp.add_pipe("tk_udpipe", config={"settings": QUICK})
@@ -100,7 +100,7 @@ def test_udpipe_view_in_a_model(tmp_path: Path) -> None:
     rerank_files(path, [bare], tmp_path / "again.conllu", n_threads=1)
     assert same_trees(tmp_path / "out", tmp_path / "again.conllu")
     # The component chooses what the command chooses.
-    from tk_spacy.upstream.corpus import doc_from_sentence
+    from tk_spacy.spacy_io.conversion import doc_from_sentence
 
     for sentence in load_treebank(tmp_path / "out")[:5]:
         doc = nlp(doc_from_sentence(nlp.vocab, sentence))

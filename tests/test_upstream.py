@@ -13,15 +13,15 @@ from tiny_upstream import (
     tiny_nlp,
 )
 
-from tk_spacy.candidates import CandidateList, LabelInventory
 from tk_spacy.errors import UserError
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.upstream import train_parser
-from tk_spacy.upstream.corpus import doc_from_sentence
-from tk_spacy.upstream.loading import load_pipeline
-from tk_spacy.upstream.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
-from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.spacy_transition import training as train_parser
+from tk_spacy.parsers.spacy_transition.loading import load_pipeline
+from tk_spacy.parsers.spacy_transition.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.treebank.conllu import Sentence, check_tree
+from tk_spacy.treebank.synthetic import generate
 
 
 @pytest.fixture(scope="module")

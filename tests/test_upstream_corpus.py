@@ -9,16 +9,16 @@ from spacy.util import registry
 from tiny_upstream import nonprojective_tree
 
 from tk_spacy.errors import UserError
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, write_conllu
-from tk_spacy.upstream.corpus import (
-    create_conllu_reader,
+from tk_spacy.spacy_io.conversion import (
     doc_from_sentence,
     sentence_from_doc,
     sentences_from_doc,
     set_tree,
 )
-from tk_spacy.upstream.projectivity import deprojectivize
+from tk_spacy.spacy_io.corpus import create_conllu_reader
+from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.treebank.synthetic import generate
+from tk_spacy.trees.pseudo_projective import deprojectivize
 
 # Docs and Sentences
 

@@ -7,13 +7,13 @@ import pytest
 import reference_search
 from tiny_upstream import nonprojective_tree, tiny_nlp
 
-from tk_spacy.candidates import LabelInventory
-from tk_spacy.synthetic import generate
-from tk_spacy.upstream.context_scores import ContextScores
-from tk_spacy.upstream.corpus import doc_from_sentence
-from tk_spacy.upstream.discrepancy import PoolMaker, best_labellings
-from tk_spacy.upstream.search import DiscrepancySearch
-from tk_spacy.upstream.tree_scores import score_trees
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.spacy_transition.context_scores import ContextScores
+from tk_spacy.parsers.spacy_transition.discrepancy_search import DiscrepancySearch
+from tk_spacy.parsers.spacy_transition.tree_pool import PoolMaker, best_labellings
+from tk_spacy.parsers.spacy_transition.tree_scores import score_trees
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.treebank.synthetic import generate
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from tiny_upstream import (
 )
 
 from tk_spacy.errors import UserError
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, write_conllu
-from tk_spacy.upstream import train_parser
-from tk_spacy.upstream.spacy_parser import SpacySource, train_upstream
+from tk_spacy.parsers.spacy_transition import training as train_parser
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.treebank.synthetic import generate
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from counting_view import CountingView
 
-from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.ensemble.full_training import WholeTraining
+from tk_spacy.ensemble.jackknife import FoldProgress, fold_seconds, jackknife
+from tk_spacy.ensemble.merging import MergedSource, merge
+from tk_spacy.ensemble.trained_parsers import RECORD, is_trained, training_fingerprint
 from tk_spacy.errors import UserError
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.views.jackknife import FoldProgress, fold_seconds, jackknife
-from tk_spacy.views.making import make_views
-from tk_spacy.views.merging import MergedSource, merge
-from tk_spacy.views.records import RECORD, is_trained, training_fingerprint
-from tk_spacy.views.sampling_view import SamplingView
-from tk_spacy.views.specs import parse_specs
-from tk_spacy.views.whole import WholeTraining
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.sampling.spec import SamplingView
+from tk_spacy.parsers.specs import parse_specs
+from tk_spacy.treebank.conllu import Sentence, check_tree
+from tk_spacy.treebank.synthetic import generate
 
 SENTENCES = [sentence for sentence in generate(120, seed=4) if len(sentence) < 9][:16]
 A = CountingView(name="a")

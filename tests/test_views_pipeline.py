@@ -19,20 +19,21 @@ from trainings import (
     views_training,
 )
 
-from tk_spacy.batch import parse_files, rerank_files
-from tk_spacy.candidates import SHORT_LIST, LabelInventory
 from tk_spacy.cli.info import view_line
 from tk_spacy.cli.training import chosen_views
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import evaluate
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.models import open_model, read_parser
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
-from tk_spacy.treebank import Sentence, load_treebank, write_conllu
-from tk_spacy.upstream.corpus import doc_from_sentence, sentence_from_doc
-from tk_spacy.views.making import make_views
-from tk_spacy.views.sampling_view import Counter
+from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.evaluation.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
+from tk_spacy.kbest.candidates import SHORT_LIST, LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.sampling.parser import read_parser
+from tk_spacy.parsers.sampling.spec import Counter
+from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.workflows.files.batch import parse_files, rerank_files
+from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 
 def parsed_by_pipeline(path: Path, sentences: list[Sentence]) -> list[Sentence]:
@@ -100,7 +101,7 @@ def test_sampling_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     wanted = sampling_options(tmp_path / "model", workdir=work)
     train_pipeline(wanted)
     with monkeypatch.context() as patch:  # nothing is trained a second time
-        patch.setattr("tk_spacy.views.sampling_view.train_sampling_parser", None)
+        patch.setattr("tk_spacy.parsers.sampling.spec.train_sampling_parser", None)
         recorder = Recorder()
         train_pipeline(sampling_options(tmp_path / "again", workdir=work), progress=recorder)
     assert recorder.notes == [
@@ -109,7 +110,7 @@ def test_sampling_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ]
     changed = {**QUICK_SAMPLING, "epochs": 1}
     wanted = sampling_options(tmp_path / "new", workdir=work, sampling=changed)
-    monkeypatch.setattr("tk_spacy.views.sampling_view.train_sampling_parser", None)
+    monkeypatch.setattr("tk_spacy.parsers.sampling.spec.train_sampling_parser", None)
     with pytest.raises(TypeError):  # other settings, another training
         train_pipeline(wanted)
 
@@ -251,7 +252,7 @@ def test_cli_train_chooses_the_views_that_are_meant() -> None:
 
 
 def test_sampling_progress_is_one_count() -> None:
-    from tk_spacy.sampling.training import EpochProgress
+    from tk_spacy.parsers.sampling.training import EpochProgress
 
     seen: list[tuple[int, int]] = []
     count = Counter(lambda done, of: seen.append((done, of)))

@@ -17,10 +17,10 @@ from test_cli import invoke
 from test_views import SENTENCES, A, B, folded
 from trainings import Recorder, sampling_options, sampling_training, treebank
 
+from tk_spacy.ensemble.trained_parsers import RECORD, train_view, training_seconds, view_state
 from tk_spacy.errors import UserError
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.places import WORK_MARK, check_work_directory, work_directory
-from tk_spacy.views.records import RECORD, train_view, training_seconds, view_state
+from tk_spacy.utils.workdir import WORK_MARK, check_work_directory, work_directory
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 # Damage
 
@@ -201,7 +201,8 @@ def test_work_directory_is_free_again_after_an_error(tmp_path: Path) -> None:
 
 def test_work_directory_of_a_killed_training_is_free(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from tk_spacy.places import work_directory\n"
+        "import sys, time; from pathlib import Path\n"
+        "from tk_spacy.utils.workdir import work_directory\n"
         "with work_directory(Path(sys.argv[1])):\n"
         "    print('ready', flush=True); time.sleep(60)"
     )
@@ -223,7 +224,7 @@ def test_work_directory_without_locks_of_the_file_system(
     def flock(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("tk_spacy.places.fcntl.flock", flock)
+    monkeypatch.setattr("tk_spacy.utils.workdir.fcntl.flock", flock)
     with work_directory(tmp_path / "work"):
         check_work_directory(tmp_path / "work")
 

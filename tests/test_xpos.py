@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from spacy.util import load_config_from_str
 
-from tk_spacy.biaffine.settings import BiaffineSettings
-from tk_spacy.biaffine.training import train_biaffine_parser
-from tk_spacy.biaffine.vocabulary import Vocabulary
 from tk_spacy.errors import UserError
-from tk_spacy.plan import XPOS_NOTE, make_plan
-from tk_spacy.properties import distrusts_xpos
-from tk_spacy.synthetic import generate
-from tk_spacy.train_options import TrainOptions
-from tk_spacy.treebank import Sentence, write_conllu
-from tk_spacy.views.biaffine_view import BiaffineView
-from tk_spacy.views.spacy_view import SpacyView
+from tk_spacy.features.schema import distrusts_xpos
+from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.spec import BiaffineView
+from tk_spacy.parsers.biaffine.training import train_biaffine_parser
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.parsers.spacy_transition.spec import SpacyView
+from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.treebank.synthetic import generate
+from tk_spacy.workflows.train.inputs import XPOS_NOTE, make_plan
+from tk_spacy.workflows.train.options import TrainOptions
 
 SENTENCES = list(generate(30, seed=3))
 SMALL = {"epochs": 1, "width": 8, "word_width": 8, "tag_width": 8, "arc_width": 8, "label_width": 8}

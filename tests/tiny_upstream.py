@@ -14,11 +14,11 @@ import numpy as np
 from spacy.language import Language
 from thinc.api import Config
 
-from tk_spacy.candidates import CandidateList
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence, check_tree
-from tk_spacy.upstream.corpus import doc_from_sentence, to_ud_label
-from tk_spacy.upstream.train_parser import load_upstream_config, train_upstream
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.parsers.spacy_transition.training import load_upstream_config, train_upstream
+from tk_spacy.spacy_io.conversion import doc_from_sentence, to_ud_label
+from tk_spacy.treebank.conllu import Sentence, check_tree
+from tk_spacy.treebank.synthetic import generate
 
 TINY: dict[str, Any] = {
     "components.parser.model.hidden_width": 24,

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from tiny_upstream import tiny_config
 
-from tk_spacy.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest_writing import write_kbest
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.progress import Progress
-from tk_spacy.report import TrainReport
-from tk_spacy.settings import Settings
-from tk_spacy.synthetic import write_treebank
-from tk_spacy.train_options import TrainOptions
-from tk_spacy.treebank import Sentence, check_tree, load_treebank
+from tk_spacy.evaluation.report import TrainReport
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank
+from tk_spacy.treebank.synthetic import write_treebank
+from tk_spacy.utils.progress import Progress
+from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 SETTINGS = Settings(iterations=3, bits=12, manual_parts=("arc",))
 

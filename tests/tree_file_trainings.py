@@ -16,9 +16,9 @@ from trainings import (
     treebank,
 )
 
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.report import TrainReport
-from tk_spacy.treebank import Sentence, check_tree, load_treebank, write_conllu
+from tk_spacy.evaluation.report import TrainReport
+from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank, write_conllu
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 
 def some(*words: str, heads: Sequence[int] | None = None, sent_id: str | None = None) -> Sentence:

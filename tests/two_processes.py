@@ -11,13 +11,13 @@ from pathlib import Path
 
 from spacy.language import Language
 
-from tk_spacy.treebank import Sentence, write_conllu
+from tk_spacy.treebank.conllu import Sentence, write_conllu
 
 # The parent runs OpenMP regions of two threads before it forks: a child that then asked for two
 # would wait for ever.
 MAIN = """
 import multiprocessing, sys, spacy
-from tk_spacy.threads import count_threads
+from tk_spacy.parallel.threads import count_threads
 
 def main(pipeline, name, treebank):
     nlp = spacy.load(pipeline)

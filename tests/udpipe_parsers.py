@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tk_spacy.synthetic import generate
-from tk_spacy.treebank import Sentence
-from tk_spacy.udpipe.parser import UdpipeParser
-from tk_spacy.udpipe.settings import UdpipeSettings
-from tk_spacy.udpipe.training import train_udpipe_parser
+from tk_spacy.parsers.udpipe.parser import UdpipeParser
+from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+from tk_spacy.parsers.udpipe.training import train_udpipe_parser
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.synthetic import generate
 
 QUICK = {"iterations": 2, "hidden_layer": 20, "embedding_form": 10}
 SENTENCES = list(generate(40, seed=3))

@@ -1,3 +1,5 @@
 """tk-spacy: k-best dependency parse reranking with template kernels."""
 
-__version__ = "0.1.0"
+from tk_spacy.about import __version__
+
+__all__ = ["__version__"]

@@ -1,5 +1,7 @@
 """The error types that mean "the user can put this right"."""
 
+from os import PathLike, fspath
+
 
 class UserError(ValueError):
     """A mistake of the user: a bad file, a wrong option, an unfit model.
@@ -11,3 +13,26 @@ class UserError(ValueError):
 
 class OptionError(UserError):
     """An option that cannot be, as the command line itself finds them: exit code 2."""
+
+
+class CandidateError(UserError):
+    """Candidates that cannot be used: a broken k-best file, or lists that fit no sentence."""
+
+
+class ModelError(UserError):
+    """A model that cannot be read."""
+
+
+class TreebankError(UserError):
+    """A CoNLL-U file that cannot be read or written; the text names file, line and cure.
+
+    ``line`` counts from 1; 0 where the fault concerns the whole file.
+    """
+
+    def __init__(self, path: str | PathLike[str], line: int, reason: str) -> None:
+        self.path, self.line, self.reason = fspath(path), line, reason
+        super().__init__(self.path, line, reason)
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}: {self.reason}"

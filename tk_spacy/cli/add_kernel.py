@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,56 +10,8 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.training import dev_table
-from tk_spacy.errors import UserError
-from tk_spacy.models import open_model, read_parser
-from tk_spacy.places import check_output, check_outside
-from tk_spacy.tables import Column, Table
-from tk_spacy.treebank import load_treebank
-
-STAGE = "tuning gamma"
-
-
-def add_kernel(
-    parser: Path,
-    model: Path,
-    dev: Path,
-    output: Path,
-    *,
-    arcs_only: bool = False,
-    overwrite: bool = False,
-    n_threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:
-    """Write a parser that adds the kernel of a model's reranker to its scores, as tuned on dev.
-
-    arcs_only: without the kernel's siblings and grandparents.
-    Returns what there is to tell.  Raises UserError for models, files and places that do not fit.
-    """
-    from tk_spacy.sampling.kernel_tuning import tune_gamma  # noqa: PLC0415
-    from tk_spacy.sampling.search_kernel import SearchKernel  # noqa: PLC0415  (heavy)
-
-    check_output(output, overwrite=overwrite)
-    check_outside(output, [dev, parser, model])
-    before = read_parser(parser)
-    kernel = SearchKernel.of_reranker(open_model(model).reranker, arcs_only=arcs_only)
-    if kernel.pairs and before.settings.order == 1:
-        raise UserError(
-            f"{parser} is of order 1, and its search has no place for the kernel's "
-            f"{' and '.join(kernel.pairs)} parts; take its arcs alone (--arcs-only), or train a "
-            "parser of order 2 or 3"
-        )
-    sentences = load_treebank(dev, single_root=before.settings.single_root)
-    tuned, table = tune_gamma(before, kernel, sentences, n_threads=n_threads, progress=progress)
-    about = {"kernel_of": str(model), "tuning": [asdict(row) for row in table]}
-    replace(tuned, about={**before.about, **about}).to_disk(output)
-    return {
-        "model": str(output),
-        "gamma": 0.0 if tuned.kernel is None else tuned.kernel.gamma,
-        "support_parts": len(kernel.support),
-        "kernel_parts": list(kernel.support.types),
-        "replaced": before.kernel is not None,
-        "scores": about["tuning"],
-    }
+from tk_spacy.utils.tables import Column, Table
+from tk_spacy.workflows.add_kernel import STAGE, add_kernel
 
 
 def add_kernel_cli(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-import tk_spacy
+from tk_spacy.about import __version__
 from tk_spacy.cli.add_kernel import add_kernel_cli
 from tk_spacy.cli.benchmark import benchmark_cli
 from tk_spacy.cli.compress import compress_cli
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tk-spacy {tk_spacy.__version__}")
+        typer.echo(f"tk-spacy {__version__}")
         raise typer.Exit
 
 

@@ -18,8 +18,8 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 from tk_spacy.cli.shell import Shell
-from tk_spacy.progress import Progress
-from tk_spacy.tables import show_seconds
+from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.tables import show_seconds
 
 
 @contextmanager

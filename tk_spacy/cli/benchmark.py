@@ -9,24 +9,31 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-import tk_spacy
-from tk_spacy.benchmark_lists import ARC, Arcs, ListMaker, SupportArcs, arcs_of, build_support
-from tk_spacy.benchmark_report import benchmark_tables, write_plot
-from tk_spacy.benchmarking import Benchmark, run_benchmark
-from tk_spacy.candidates import MAX_K, CandidateList, LabelInventory
+from tk_spacy.about import __version__
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, split
-from tk_spacy.encoding import ListEncoder
 from tk_spacy.errors import OptionError, UserError
-from tk_spacy.kbest_reading import read_kbest
-from tk_spacy.models import open_model
-from tk_spacy.plots import check_plot
-from tk_spacy.progress import Progress
-from tk_spacy.properties import Schema
-from tk_spacy.reranker import Reranker
-from tk_spacy.scoring import fits_bytes
-from tk_spacy.threads import MAX_THREADS, available_threads
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import MAX_K, CandidateList, LabelInventory
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kernels.compiled.scoring import fits_bytes
+from tk_spacy.parallel.threads import MAX_THREADS, available_threads
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.utils.plotting import check_plot
+from tk_spacy.utils.progress import Progress
+from tk_spacy.workflows.benchmark.data import (
+    ARC,
+    Arcs,
+    ListMaker,
+    SupportArcs,
+    arcs_of,
+    build_support,
+)
+from tk_spacy.workflows.benchmark.report import benchmark_tables, write_plot
+from tk_spacy.workflows.benchmark.timing import Benchmark, run_benchmark
+from tk_spacy.workflows.model import open_model
 
 SIZES = "1000,10000,58842,200000"
 """58,842 parts has the paper's Bulgarian model, which it reports to score 99 tokens/s."""
@@ -167,7 +174,7 @@ def _about(
         "pair of words of a sentence, with every label, cold."
     )
     return {
-        "tk_spacy": tk_spacy.__version__,
+        "tk_spacy": __version__,
         "words": arcs.words,
         "arcs": len(arcs),
         "arcs_per_word": each,

@@ -8,12 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-import tk_spacy
-from tk_spacy.candidates import CandidateList, LabelInventory
+from tk_spacy.about import __version__
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
-from tk_spacy.compression import check_place, hashed, pruned, save
-from tk_spacy.compression_curve import (
+from tk_spacy.errors import OptionError
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.reader import DEFAULT_SOURCE, FileSource, read_kbest
+from tk_spacy.reranker.compression import hashed, pruned
+from tk_spacy.reranker.model import Pair, Reranker
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.utils.plotting import check_plot
+from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.tables import Column, Table
+from tk_spacy.workflows.compress import check_place, save
+from tk_spacy.workflows.compression_curve import (
     BESIDE,
     EXACT,
     HASHED,
@@ -26,14 +34,7 @@ from tk_spacy.compression_curve import (
     without_kernel,
     write_plot,
 )
-from tk_spacy.errors import OptionError
-from tk_spacy.kbest_reading import DEFAULT_SOURCE, FileSource, read_kbest
-from tk_spacy.models import open_model
-from tk_spacy.plots import check_plot
-from tk_spacy.progress import Progress
-from tk_spacy.reranker import Pair, Reranker
-from tk_spacy.tables import Column, Table
-from tk_spacy.treebank import load_treebank
+from tk_spacy.workflows.model import open_model
 
 MAX_PARTS = 10**9
 KEEPS = (0.05, 0.1, 0.25, 0.5)
@@ -71,7 +72,7 @@ def compress(
         "hash_bits": hash_bits,
         "before": _facts(opened.reranker),
         "after": _facts(made),
-        "tk_spacy": tk_spacy.__version__,
+        "tk_spacy": __version__,
     }
 
 
@@ -285,7 +286,7 @@ def compress_cli(
             "dev": str(dev),
             "repeat": repeat,
             "points": [point.to_dict() for point in points],
-            "tk_spacy": tk_spacy.__version__,
+            "tk_spacy": __version__,
         }
         shell.result([table], document)
         if plot:

@@ -15,14 +15,14 @@ from tk_spacy.cli.parser_options import SAMPLING_DEFAULT
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.training import changed, chosen_views, show_training
 from tk_spacy.errors import UserError
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.progress import Progress
-from tk_spacy.report import TrainReport
-from tk_spacy.settings import LEFT_OPEN, Settings
-from tk_spacy.synthetic import write_treebank
-from tk_spacy.train_options import TrainOptions
-from tk_spacy.views.protocol import BIAFFINE, DEFAULT_VIEWS, SPACY
-from tk_spacy.views.specs import kinds, parse_specs
+from tk_spacy.evaluation.report import TrainReport
+from tk_spacy.parsers.names import BIAFFINE, DEFAULT_VIEWS, SPACY
+from tk_spacy.parsers.specs import kinds, parse_specs
+from tk_spacy.reranker.settings import LEFT_OPEN, Settings
+from tk_spacy.treebank.synthetic import write_treebank
+from tk_spacy.utils.progress import Progress
+from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 BIAFFINE_EPOCHS = 10
 """A third of what it takes by default: a demonstration is not to be waited for."""

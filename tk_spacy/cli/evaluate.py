@@ -9,22 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from tk_spacy.breakdown import GROUPINGS, Breakdown, breakdown_records, breakdown_table
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import UserError
-from tk_spacy.evaluation import (
-    METRICS,
-    Bootstrap,
-    Scores,
-    aligned,
-    bootstrap_counts,
-    count_pairs,
-    scores_from_counts,
-)
-from tk_spacy.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
-from tk_spacy.tables import Table
-from tk_spacy.treebank import read_conllu
+from tk_spacy.evaluation.attachment import METRICS, Scores, aligned, count_pairs, scores_from_counts
+from tk_spacy.evaluation.bootstrap import Bootstrap, bootstrap_counts
+from tk_spacy.evaluation.breakdown import GROUPINGS, Breakdown, breakdown_records, breakdown_table
+from tk_spacy.evaluation.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
+from tk_spacy.treebank.conllu import read_conllu
+from tk_spacy.utils.tables import Table
 
 ALL = "all"
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tk_spacy.batch import total
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.errors import UserError
-from tk_spacy.file_work import FileResult
-from tk_spacy.tables import Cell, Column, Table
+from tk_spacy.utils.tables import Cell, Column, Table
+from tk_spacy.workflows.files.batch import total
+from tk_spacy.workflows.files.worker import FileResult
 
 Output = Annotated[
     Path,

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-import tk_spacy
+from tk_spacy.about import __version__
 from tk_spacy.cli.shell import Json, Quiet, Shell
-from tk_spacy.model_files import ModelError
-from tk_spacy.models import Model, is_parser, open_model, read_parser
-from tk_spacy.report import table_2
-from tk_spacy.tables import Column, Table, show
+from tk_spacy.errors import ModelError
+from tk_spacy.evaluation.report import table_2
+from tk_spacy.parsers.sampling.parser import read_parser
+from tk_spacy.utils.model_dirs import is_parser
+from tk_spacy.utils.tables import Column, Table, show
+from tk_spacy.workflows.model import Model, open_model
 
 
 def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
@@ -40,7 +42,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "about": dict(reranker.about),
         "report": model.report.to_dict() if model.report else None,
-        "tk_spacy": tk_spacy.__version__,
+        "tk_spacy": __version__,
     }
     try:
         json.dumps(facts, allow_nan=False)
@@ -75,7 +77,7 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
             "support_parts": {name: len(p) for name, p in parser.kernel.support.types.items()},
         },
         "about": dict(parser.about),
-        "tk_spacy": tk_spacy.__version__,
+        "tk_spacy": __version__,
     }
     rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB")]
     try:

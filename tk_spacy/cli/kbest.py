@@ -9,31 +9,26 @@ from typing import Annotated
 
 import typer
 
-from tk_spacy.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import ViewFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
+from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
-from tk_spacy.file_work import Job
-from tk_spacy.kbest_writing import Form, write_kbest
-from tk_spacy.models import (
-    file_views,
-    is_parser,
-    is_reranker,
-    merged_in_order,
-    open_model,
-    read_parser,
-)
-from tk_spacy.progress import Progress
-from tk_spacy.reranker import Reranker
-from tk_spacy.tables import Column, Table
-from tk_spacy.train_options import SEARCHES, Search
-from tk_spacy.treebank import Sentence, read_conllu
-from tk_spacy.view_files import ViewFiles
-from tk_spacy.views.merging import MergedSource
-from tk_spacy.views.protocol import ViewSource
+from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
+from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.writer import Form, write_kbest
+from tk_spacy.parsers.names import SEARCHES, Search
+from tk_spacy.parsers.sampling.parser import read_parser
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.utils.model_dirs import is_parser, is_reranker
+from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.tables import Column, Table
+from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
+from tk_spacy.workflows.files.external_trees import ViewFiles
+from tk_spacy.workflows.files.worker import Job
+from tk_spacy.workflows.model import file_views, merged_in_order, open_model
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
@@ -123,15 +118,16 @@ def _own_sources(
     """The parsers that lie in a model, and the reranker that they are for, if any."""
     path = Path(pipeline)
     if is_parser(path):
-        from tk_spacy.sampling.source import SamplingSource  # noqa: PLC0415
+        from tk_spacy.parsers.sampling.source import SamplingSource  # noqa: PLC0415
 
         source = SamplingSource(read_parser(path), inventory=inventory, n_threads=n_threads)
         return [source], None
     if is_reranker(path):
         model = open_model(path)
         return model.candidate_source(inventory, n_threads=n_threads)[0], model.reranker
-    from tk_spacy.upstream.loading import load_pipeline, proposing_parsers  # noqa: PLC0415 (spaCy)
-    from tk_spacy.upstream.pipeline_sources import pipeline_sources  # noqa: PLC0415
+    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415 (spaCy)
+    from tk_spacy.pipeline.loading import proposing_parsers  # noqa: PLC0415 (spaCy)
+    from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
 
     nlp = load_pipeline(pipeline)
     components, reranker = proposing_parsers(nlp, where=pipeline)

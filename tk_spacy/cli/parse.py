@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from tk_spacy.batch import parse_files
-from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, run_on_files
 from tk_spacy.cli.shell import Json, Quiet, Threads
+from tk_spacy.kbest.candidates import MAX_K
+from tk_spacy.workflows.files.batch import parse_files
 
 
 def parse_cli(

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tk_spacy.biaffine.settings import BiaffineSettings
-from tk_spacy.candidates import LONG_LIST, MAX_K, SHORT_LIST
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.train_options import SEARCHES
+from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
+from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.names import SEARCHES
+from tk_spacy.parsers.sampling.settings import SamplingSettings
 
 PARSERS, SAMPLING, BIAFFINE = "Parsers", "Sampling parser", "Biaffine parser"
 UPSTREAM, LISTS = "spaCy parser", "Candidate lists"
@@ -87,7 +87,7 @@ Udpipe = Annotated[
     typer.Option(
         metavar="NAME=VALUE,...",
         help="Settings of the udpipe view, such as iterations=20,transition_system=swap (names "
-        "in tk_spacy.udpipe.settings).",
+        "in tk_spacy.parsers.udpipe.settings).",
         show_default="quicker than UDPipe's own",
         rich_help_panel=PARSERS,
     ),

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from tk_spacy.batch import rerank_files
-from tk_spacy.candidates import MAX_K
 from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, ViewFile, named_files, run_on_files
 from tk_spacy.cli.shell import Json, Quiet, Threads
-from tk_spacy.file_work import FileResult
+from tk_spacy.kbest.candidates import MAX_K
+from tk_spacy.workflows.files.batch import rerank_files
+from tk_spacy.workflows.files.worker import FileResult
 
 
 def rerank_cli(

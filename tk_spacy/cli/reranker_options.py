@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.training import by_sources
-from tk_spacy.extras import CHOICES
-from tk_spacy.features import FEATURE_TYPES
-from tk_spacy.list_features import LIST_FEATURES
-from tk_spacy.part_types import PART_TYPES
-from tk_spacy.training import TUNING_FOLDS
+from tk_spacy.features.list_features import LIST_FEATURES
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.templates import FEATURE_TYPES
+from tk_spacy.features.word_properties import CHOICES
+from tk_spacy.reranker.training import TUNING_FOLDS
 
 RERANKER = "Reranker"
 

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 
 from tk_spacy.errors import OptionError, UserError
-from tk_spacy.tables import Table
+from tk_spacy.utils.tables import Table
 
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bars and no notes; errors still show.")

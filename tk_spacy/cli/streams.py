@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tk_spacy.errors import UserError
-from tk_spacy.treebank import STDOUT
+from tk_spacy.utils.atomic_files import STDOUT
 
 STDIN = "-"
 STDIN_NAME = "standard input"

@@ -10,18 +10,12 @@ import typer
 from tk_spacy.cli import parser_options, reranker_options
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
-from tk_spacy.cli.training import (
-    changed,
-    chosen_views,
-    named_options,
-    show_training,
-    view_files,
-)
-from tk_spacy.pipeline import train_pipeline
-from tk_spacy.settings import LEFT_OPEN, Settings
-from tk_spacy.train_options import DEFAULT_FOLDS, TrainOptions
-from tk_spacy.udpipe.settings import UdpipeSettings
-from tk_spacy.views.protocol import DEFAULT_VIEWS
+from tk_spacy.cli.training import changed, chosen_views, named_options, show_training, view_files
+from tk_spacy.parsers.names import DEFAULT_VIEWS
+from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+from tk_spacy.reranker.settings import LEFT_OPEN, Settings
+from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 DEFAULT = Settings()
 KERNEL_PARTS = ",".join(DEFAULT.kernel_parts)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import tk_spacy
+from tk_spacy.about import __version__
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.parser_options import Train
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import dev_table
-from tk_spacy.extras import CHOICES, check_extras
-from tk_spacy.places import check_different, check_output, check_outside, fingerprint
-from tk_spacy.progress import Progress
-from tk_spacy.properties import morph_note
-from tk_spacy.resources import Meter
-from tk_spacy.sampling.settings import SamplingSettings
-from tk_spacy.tables import Column, Table, show_seconds
-from tk_spacy.treebank import Sentence, load_treebank
+from tk_spacy.features.schema import morph_note
+from tk_spacy.features.word_properties import CHOICES, check_extras
+from tk_spacy.parsers.sampling.settings import SamplingSettings
+from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.tables import Column, Table, show_seconds
+from tk_spacy.utils.timing import Meter
+from tk_spacy.utils.workdir import check_different, check_output, check_outside, fingerprint
 
 if TYPE_CHECKING:
-    from tk_spacy.sampling.training import EpochProgress
+    from tk_spacy.parsers.sampling.training import EpochProgress
 
 DEFAULT = SamplingSettings()
 
@@ -43,7 +43,7 @@ def train_parser(
     dev: the epoch that does best there is kept; None for the last one.
     Raises UserError, before anything is trained or written, for files and places that do not fit.
     """
-    from tk_spacy.sampling.training import train_sampling_parser  # noqa: PLC0415  (heavy)
+    from tk_spacy.parsers.sampling.training import train_sampling_parser  # noqa: PLC0415  (heavy)
 
     settings = settings or DEFAULT
     check_output(output, overwrite=overwrite)
@@ -68,7 +68,7 @@ def train_parser(
         )
         watch.finish()
     about = {
-        "tk_spacy": tk_spacy.__version__,
+        "tk_spacy": __version__,
         "treebank": {name: _about(files[name], parts[name]) for name in files},
         "epochs": watch.epochs,
     }

@@ -9,14 +9,14 @@ from typing import Any
 import typer
 
 from tk_spacy.cli.shell import Shell, split
-from tk_spacy.combination import Combination
-from tk_spacy.combiner.model import COMBINER
+from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import UserError
-from tk_spacy.features import FEATURE_TYPES
-from tk_spacy.report import TrainReport
-from tk_spacy.settings import SUITED, Settings
-from tk_spacy.tables import Cell, Column, Table
-from tk_spacy.views.protocol import DEFAULT_VIEWS, SPACY
+from tk_spacy.evaluation.report import TrainReport
+from tk_spacy.features.templates import FEATURE_TYPES
+from tk_spacy.parsers.names import DEFAULT_VIEWS, SPACY
+from tk_spacy.reranker.interpolation import Combination
+from tk_spacy.reranker.settings import SUITED, Settings
+from tk_spacy.utils.tables import Cell, Column, Table
 
 PARTS = ("train", "dev", "test")
 

@@ -1,0 +1,116 @@
+"""The loops of simd.h: compilers turn them into SIMD, and all variants give the same bits."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HEADER = Path(__file__).parents[1] / "tk_spacy" / "kernels" / "simd.h"
+COMPILERS = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
+FLAGS = ["-O3", "-ffp-contract=off", "-std=gnu11"]
+
+# A program that runs every loop on made-up numbers and prints what comes out, to the last bit.
+PROGRAM = """\
+#include <stdio.h>
+#include "simd.h"
+enum { N = 1024 };
+static uint8_t rows[5][N], out[N];
+static float weight[N], product[TK_TILE_ROWS * TK_TILE_COLUMNS], left[N * 4], right[N * 16];
+static void show(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    printf("%016llx\\n", (unsigned long long)bits);
+}
+int main(void) {
+    uint32_t state = 1;
+    for (int i = 0; i < N; i++) {
+        for (int r = 0; r < 5; r++) {
+            state = state * 1664525u + 1013904223u;
+            rows[r][i] = (uint8_t)((state >> 16) % 60);
+        }
+        weight[i] = (float)((int)(state >> 8) % 1000) / 777.0f;
+    }
+    for (int i = 0; i < N; i++) {
+        for (int r = 0; r < 4; r++) left[4 * i + r] = weight[i] * rows[r][i];
+        for (int r = 0; r < 16; r++) right[16 * i + r] = rows[r % 5][(i + r) % N];
+    }
+    tk_edge edges[2] = {
+        {rows[2], rows[3], rows[4], 7, 8, 9}, {rows[3], rows[4], rows[2], 1, 2, 3}
+    };
+    const uint8_t *nodes[3] = {rows[0], rows[1], rows[2]};
+    show(tk_arc_sum(rows[0], rows[1], edges, weight, N));
+    show(tk_part_sum(nodes, 3, edges, 2, weight, N));
+    for (int n = 0; n <= 3; n++) {
+        tk_add_rows(out, nodes, n, 1, N);
+        double sum = 0;
+        for (int i = 0; i < N; i++) sum += (i + 1) * out[i];
+        show(sum);
+    }
+    tk_tile(product, left, 4, right, 16, TK_RUN);
+    for (int i = 0; i < 64; i++) show(product[i]);
+    return 0;
+}
+"""
+
+needs_x86 = pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.system() != "Linux", reason="not x86-64 Linux"
+)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lanes") / "program.c"
+    path.write_text(PROGRAM)
+    return path
+
+
+def compile_with(compiler: str, source: Path, *flags: str, output: str) -> Path:
+    target = source.with_name(output)
+    subprocess.run(
+        [compiler, *FLAGS, *flags, f"-I{HEADER.parent}", str(source), "-o", str(target)], check=True
+    )
+    return target
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_all_variants_give_the_same_bits(compiler: str, source: Path) -> None:
+    variants = [["-DTK_CLONES="], ["-DTK_CLONES=", "-O1"], []]
+    if platform.machine() == "x86_64" and "avx2" in Path("/proc/cpuinfo").read_text().split():
+        variants.append(["-DTK_CLONES=", "-mavx2", "-mfma"])
+    printed = set()
+    for i, flags in enumerate(variants):
+        program = compile_with(compiler, source, *flags, output=f"{compiler}-{i}")
+        printed.add(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+    assert len(printed) == 1
+    lines = printed.pop().split()
+    assert len(lines) == 2 + 4 + 64
+    assert len(set(lines)) > 60
+
+
+@needs_x86
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    ("function", "instructions"),
+    [
+        ("tk_arc_sum", {"vpmullw", "vcvtdq2ps", "vmulps", "vaddps"}),
+        ("tk_part_sum", {"vcvtdq2ps", "vmulps", "vaddps"}),
+        ("tk_add_rows", {"vpaddb"}),
+        ("tk_tile", {"vmulps", "vaddps"}),
+    ],
+)
+def test_loops_become_simd(
+    compiler: str, function: str, instructions: set[str], source: Path
+) -> None:
+    assembly = compile_with(
+        compiler, source, "-S", "-DTK_CLONES=__attribute__((used, noinline))", "-mavx2",
+        output=f"{compiler}.s",
+    ).read_text()  # fmt: skip
+    body = re.search(rf"^{function}:(.*?)^\s*\.size\s+{function}", assembly, re.M | re.S)
+    assert body is not None
+    wide = {line.split()[0] for line in body[1].splitlines() if "%ymm" in line}
+    assert instructions <= wide

@@ -1,0 +1,3 @@
+"""The version of the package, which builds, models and commands name."""
+
+__version__ = "0.1.0"

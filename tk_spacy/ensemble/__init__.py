@@ -1,0 +1,1 @@
+"""Several parsers together: jackknifed lists, full trainings, merged lists, the arc combiner."""

@@ -1,0 +1,124 @@
+"""The arcs of a candidate list, and what share of the list holds each.
+
+An *arc* here is a word, its head and its label.  Each source (parser) weighs the candidates by its
+scores, and the share of an arc is the weight of all candidates that hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.utils.array_types import Float64, Int32
+
+TEMPERATURES = (0.1, 0.3, 1.0)
+"""A source weighs the candidates by the softmax of its scores, in units of their mean spread,
+divided by each of these."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListArcs:
+    """The distinct arcs of a list, ordered by word, head and label id.
+
+    words: int32[a], from 0.  heads: int32[a], 0..n.  labels: int32[a], ids of the list's inventory.
+    of_tree: int32[k, n], the arc of each word in each candidate.
+    with_head: int32[a], a number for each word and head: the same for arcs that differ in label.
+    starts: int32[n + 1]; the arcs of word m are starts[m]:starts[m + 1], one at least.
+    """
+
+    words: Int32
+    heads: Int32
+    labels: Int32
+    of_tree: Int32
+    with_head: Int32
+    starts: Int32
+
+    @classmethod
+    def of(cls, candidates: CandidateList) -> ListArcs:
+        """The arcs of all candidates."""
+        return cls.of_trees(candidates.heads, candidates.labels)
+
+    @classmethod
+    def of_trees(cls, heads: Int32, labels: Int32) -> ListArcs:
+        """The arcs of trees: heads and labels int32[k, n]."""
+        k, n = heads.shape
+        n_labels = int(labels.max()) + 1
+        keys = (np.arange(n) * (n + 1) + heads.astype(np.int64)) * n_labels + labels
+        distinct, of_tree = np.unique(keys, return_inverse=True)
+        pairs = distinct // n_labels
+        words = (pairs // (n + 1)).astype(np.int32)
+        return cls(
+            words=words,
+            heads=(pairs % (n + 1)).astype(np.int32),
+            labels=(distinct % n_labels).astype(np.int32),
+            of_tree=of_tree.reshape(k, n).astype(np.int32),
+            with_head=np.unique(pairs, return_inverse=True)[1].astype(np.int32),
+            starts=np.searchsorted(words, np.arange(n + 1)).astype(np.int32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def shares(self, weights: Float64) -> Float64:
+        """Float64[q, a]: the shares of the arcs under weights float64[q, k] of the candidates."""
+        out = np.empty((len(weights), len(self)))
+        arcs = self.of_tree.ravel()
+        n = self.of_tree.shape[1]
+        for row, of_candidates in zip(out, weights, strict=True):
+            row[:] = np.bincount(arcs, np.repeat(of_candidates, n), minlength=len(self))
+        return out
+
+    def head_shares(self, shares: Float64) -> Float64:
+        """Float64[q, a]: for each arc the summed shares of all arcs of its word and head."""
+        n_pairs = int(self.with_head[-1]) + 1
+        return np.stack(
+            [np.bincount(self.with_head, row, minlength=n_pairs)[self.with_head] for row in shares]
+        )
+
+
+def own_rows(candidates: CandidateList) -> dict[str, int]:
+    """The row of each source's own tree: as recorded, else its best-scored one.
+
+    A source that has scored nothing is left out.
+    """
+    rows = {}
+    for column, source in enumerate(candidates.sources):
+        scores = candidates.scores[:, column]
+        if column == 0:
+            rows[source] = candidates.base
+        elif source in candidates.bases:
+            rows[source] = candidates.bases[source]
+        elif not np.isnan(scores).all():
+            rows[source] = int(np.nanargmax(scores))
+    return rows
+
+
+def candidate_weights(candidates: CandidateList, scales: Mapping[str, float]) -> Float64:
+    """What each source weighs the candidates: float64[n_sources * (temperatures + 1), k].
+
+    scales: of each source that is asked for, the mean spread of its scores within a list.  Of each
+    the softmax at every temperature, then all the weight on its own tree; a source that the list
+    lacks, or that scored nothing, weighs all alike.
+    """
+    k = len(candidates)
+    own = own_rows(candidates)
+    weights = np.full((len(scales) * (len(TEMPERATURES) + 1), k), 1.0 / k)
+    row = 0
+    for source, scale in scales.items():
+        known = source in own
+        if known:
+            scores = candidates.scores[:, candidates.sources.index(source)]
+            scores = np.where(np.isfinite(scores), scores, -np.inf)
+        for temperature in TEMPERATURES:
+            if known and np.isfinite(scores).any():
+                powers = np.exp((scores - scores.max()) / (scale * temperature))
+                weights[row] = powers / powers.sum()
+            row += 1
+        if known:
+            weights[row] = 0.0
+            weights[row, own[source]] = 1.0
+        row += 1
+    return weights

@@ -1,0 +1,218 @@
+"""The arc combiner as a model: learns from lists, adds its score and its best trees to lists.
+
+Several parsers propose trees and score them all; for each arc the combiner weighs what they say,
+by relation and part of speech, into a probability.  The k best spanning trees of these arcs, which
+need not be in any parser's list, become candidates, and the log-probability of a tree becomes a
+score of its own, which the reranker sees beside those of the parsers.
+
+Source of the idea: Sagae and Lavie 2006 (reparsing with votes), Surdeanu and Manning 2010 (learned
+weights by part of speech and label gave them little over votes); here the shares of whole lists
+under several temperatures are learned from too, and all of it on jackknifed lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.ensemble.combiner.arc_features import BITS, ArcFeatures, ArcTable
+from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
+from tk_spacy.ensemble.combiner.reparsing import best_trees
+from tk_spacy.errors import UserError
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.serialization import MOST_WEIGHT
+
+COMBINER = "combiner"
+"""The name of its score in lists."""
+EPOCHS = 12
+RATE, HASHED_RATE = 0.05, 0.03
+FOLDS = 5
+ADDED_TREES = 10
+"""Trees that the combiner adds to a list, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ArcCombiner:
+    """A trained combiner.
+
+    features: as fitted.  weights: float64[d] of the dense ones.  hashed: float64[2 ** BITS], kept
+    to float32 precision, in which it is stored.
+    """
+
+    features: ArcFeatures
+    weights: Float64
+    hashed: Float64
+
+    def __post_init__(self) -> None:
+        if self.weights.shape != (self.features.width,):
+            raise ValueError(
+                f"weights have shape {self.weights.shape}, expected ({self.features.width},)"
+            )
+        object.__setattr__(self, "hashed", self.hashed.astype(np.float32).astype(np.float64))
+
+    @classmethod
+    def fit(
+        cls, gold: Sequence[Sentence], lists: Sequence[CandidateList], *, epochs: int = EPOCHS
+    ) -> ArcCombiner:
+        """Learn from gold trees and their lists, aligned, of parsers that did not see them."""
+        return cls._learn(*_encode(gold, lists), range(len(gold)), epochs=epochs)
+
+    @classmethod
+    def fit_apart(
+        cls,
+        gold: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        *,
+        folds: int = FOLDS,
+        epochs: int = EPOCHS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[ArcCombiner, list[CandidateList]]:
+        """As `fit`, and the same lists extended, each by a combiner that did not learn from it.
+
+        folds: consecutive parts of the lists that are held out in turn.
+        """
+        if len(lists) < 2:
+            raise UserError("training needs at least two candidate lists")
+        report = progress or (lambda done, total: None)
+        features, tables = _encode(gold, lists)
+        extended: list[CandidateList] = []
+        parts = np.array_split(np.arange(len(lists)), min(folds, len(lists)))
+        for number, held in enumerate(parts, start=1):
+            away = set(held.tolist())
+            rest = [i for i in range(len(lists)) if i not in away]
+            apart = cls._learn(features, tables, rest, epochs=epochs)
+            for i in held.tolist():
+                extended.append(apart._extended(tables[i].table, lists[i], ADDED_TREES))
+            report(number, len(parts) + 1)
+        combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)
+        report(len(parts) + 1, len(parts) + 1)
+        return combiner, extended
+
+    @classmethod
+    def _learn(
+        cls,
+        features: ArcFeatures,
+        tables: Sequence[_Taught],
+        which: Iterable[int],
+        *,
+        epochs: int,
+    ) -> ArcCombiner:
+        chosen = [tables[i] for i in which]
+        dense = np.concatenate([item.dense for item in chosen])
+        if not len(dense):  # no word has a choice, as in sentences of one word
+            return cls(
+                features=features,
+                weights=np.zeros(features.width),
+                hashed=np.zeros(1 << BITS),
+            )
+        means, deviations = (
+            dense.mean(axis=0, dtype=np.float64),
+            dense.std(axis=0, dtype=np.float64),
+        )
+        # A feature that never varies tells nothing.
+        factors = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-6)
+        offsets = np.cumsum([0, *(len(item.dense) for item in chosen)])
+        weights, hashed = learn_arcs(
+            np.ascontiguousarray((dense - means) * factors, dtype=np.float32),
+            np.concatenate([item.hashed for item in chosen]),
+            np.concatenate([[0], *(item.counts for item in chosen)]).cumsum().astype(np.int32),
+            np.concatenate(
+                [item.gold + start for item, start in zip(chosen, offsets[:-1], strict=True)]
+            ).astype(np.int32),
+            1 << BITS,
+            epochs,
+            RATE,
+            HASHED_RATE,
+        )
+        return cls(features=features, weights=weights * factors, hashed=hashed)
+
+    def extended(
+        self, sentence: Sentence, candidates: CandidateList, *, added: int = ADDED_TREES
+    ) -> CandidateList:
+        """The list with the combiner's best trees and, as last source, its score of every tree.
+
+        added: trees of its own, at most.  The order stays that of the main source.
+        """
+        return self._extended(self.features.encode(sentence, candidates), candidates, added)
+
+    def _extended(self, table: ArcTable, candidates: CandidateList, added: int) -> CandidateList:
+        arcs = table.arcs
+        scores = arc_log_probabilities(
+            table.dense, table.hashed, arcs.starts, self.weights, self.hashed
+        )
+        trees = best_trees(arcs, scores, added)
+        unknown = np.full((len(trees), len(candidates.sources)), np.nan)
+        return CandidateList.from_arrays(
+            np.concatenate([candidates.heads, arcs.heads[trees]]),
+            np.concatenate([candidates.labels, arcs.labels[trees]]),
+            np.concatenate(
+                [
+                    np.concatenate([candidates.scores, unknown]),
+                    scores[np.concatenate([arcs.of_tree, trees])].sum(axis=1, keepdims=True),
+                ],
+                axis=1,
+            ),
+            inventory=candidates.inventory,
+            sources=(*candidates.sources, COMBINER),
+            base=candidates.base,
+            bases=candidates.bases,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: all but the hashed weights."""
+        return {"features": self.features.to_dict(), "weights": self.weights.tolist()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], hashed: Float64) -> ArcCombiner:
+        """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
+        weights = np.array(data["weights"], dtype=np.float64)
+        if not (np.abs(weights) < MOST_WEIGHT).all():
+            raise ValueError("a weight of the combiner is no number, or beyond all bounds")
+        return cls(features=ArcFeatures.from_dict(data["features"]), weights=weights, hashed=hashed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Taught:
+    """A list's arcs, and of the words where they compete with the right one among them: its rows.
+
+    counts: int32[w], arcs of each such word.  gold: int32[w], row of its right arc.
+    """
+
+    table: ArcTable
+    dense: NDArray[np.float32]
+    hashed: Int32
+    counts: Int32
+    gold: Int32
+
+
+def _encode(
+    gold: Sequence[Sentence], lists: Sequence[CandidateList]
+) -> tuple[ArcFeatures, list[_Taught]]:
+    features = ArcFeatures.fit(lists)
+    taught = []
+    for sentence, candidates in zip(gold, lists, strict=True):
+        table = features.encode(sentence, candidates)
+        arcs = table.arcs
+        labels = candidates.inventory.encode(sentence.deprels, add=False)
+        right = (arcs.heads == sentence.heads[arcs.words]) & (arcs.labels == labels[arcs.words])
+        counts = np.diff(arcs.starts)
+        has_gold = np.zeros(len(counts), dtype=np.bool_)
+        has_gold[arcs.words[right]] = True
+        learned = (has_gold & (counts > 1))[arcs.words]
+        rows = np.flatnonzero(learned)
+        taught.append(
+            _Taught(
+                table=table,
+                dense=table.dense[rows],
+                hashed=table.hashed[rows],
+                counts=counts[has_gold & (counts > 1)].astype(np.int32),
+                gold=np.flatnonzero(right[rows]).astype(np.int32),
+            )
+        )
+    return features, taught

@@ -1,0 +1,139 @@
+"""One candidate list from several views.
+
+Each view proposes its k best trees, the union is cut to k again, and every view scores the trees of
+the others.  So each list has the trees that any view believes in, and a score of each view: where
+views that differ agree, a tree is much more often right than any of them knows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.tree_rows import group_equal
+
+T = TypeVar("T")
+
+
+class MergedSource:
+    """The candidates of several views in one list of at most k trees.
+
+    sources: opened views that share one LabelInventory.  The first one's score gives the order, and
+        its own tree is the `base`; the own trees of the others are the `bases`.
+    n_threads: None for all cores; with more than one the sources work side by side, which changes
+        nothing in the lists.
+    seconds: wall time that each source has taken so far, beside the others.
+
+    The union is cut by rank: first the own tree of each view, then the second-best of each, and so
+    on in turn, so that every view's best trees survive whatever the scales of the scores.  (With
+    two views that share half of their trees, a list of 25 holds the best 17 of each.)
+    """
+
+    def __init__(self, sources: Sequence[ViewSource], *, n_threads: int | None = None) -> None:
+        if not sources:
+            raise ValueError("no source to merge")
+        names = [name for source in sources for name in source.names]
+        if len(set(names)) < len(names):
+            raise ValueError(f"sources must have different names, got {names}")
+        self.sources = tuple(sources)
+        for source in self.sources:
+            source.in_company = len(self.sources) > 1
+        self.names = tuple(names)
+        self._n_threads = n_threads
+        self.seconds = [0.0] * len(self.sources)
+
+    def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list for each sentence; its trees, if any, are not looked at."""
+        # The lists of a batch are in memory together.
+        for batch in in_batches(sentences, lambda sentence: k * len(sentence)):
+            proposed = self._asked([partial(_proposed, s, batch, k) for s in self.sources])
+            if len(proposed) == 1:
+                yield from proposed[0]
+                continue
+            merged = [merge(lists, k=k) for lists in zip(*proposed, strict=True)]
+            yield from self._completed(batch, merged)
+
+    def score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[np.ndarray]:
+        """The scores of all views: float64[k, n_names] for each sentence."""
+        columns = self._asked([partial(s.score, sentences, lists) for s in self.sources])
+        return [np.concatenate(rows, axis=1) for rows in zip(*columns, strict=True)]
+
+    def _asked(self, questions: Sequence[Callable[[], T]]) -> list[T]:
+        """The answers of all sources, at the same time where threads allow it."""
+
+        def timed(number: int) -> T:
+            started = time.perf_counter()
+            answer = questions[number]()
+            self.seconds[number] += time.perf_counter() - started
+            return answer
+
+        numbers = range(len(questions))
+        if effective_n_threads(self._n_threads) == 1 or len(questions) == 1:
+            return [timed(number) for number in numbers]
+        with ThreadPoolExecutor(len(questions)) as pool:
+            return list(pool.map(timed, numbers))
+
+    def _completed(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> Iterator[CandidateList]:
+        scores = self.score(sentences, lists)
+        for trees, own in zip(lists, scores, strict=True):
+            yield trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
+
+
+def _proposed(source: ViewSource, sentences: Sequence[Sentence], k: int) -> list[CandidateList]:
+    return list(source.candidates(sentences, k=k))
+
+
+def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
+    """The union of one sentence's lists, cut to k trees by rank (see `MergedSource`).
+
+    Scores that no list knows are NaN.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if any(trees.inventory is not lists[0].inventory for trees in lists):
+        raise ValueError("lists must share one LabelInventory")
+    heads = np.concatenate([trees.heads for trees in lists])
+    labels = np.concatenate([trees.labels for trees in lists])
+    starts = np.cumsum([0, *map(len, lists)]).tolist()
+    sources = [name for trees in lists for name in trees.sources]
+    columns = np.cumsum([0, *(len(trees.sources) for trees in lists)]).tolist()
+    scores = np.full((len(heads), len(sources)), np.nan)
+    own: dict[str, int] = {}
+    for i, trees in enumerate(lists):
+        scores[starts[i] : starts[i + 1], columns[i] : columns[i + 1]] = trees.scores
+        for name, row in {trees.sources[0]: trees.base, **trees.bases}.items():
+            own[name] = starts[i] + row
+    # A view's own trees come first, whatever their scores.
+    first = set(own.values())
+    ranked = sorted(
+        (0 if starts[i] + row in first else row + 1, i, starts[i] + row)
+        for i, trees in enumerate(lists)
+        for row in range(len(trees))
+    )
+    group, _ = group_equal(heads, labels)
+    kept = list(dict.fromkeys(int(group[row]) for *_, row in ranked))[:k]
+    rows = np.flatnonzero(np.isin(group, kept))
+    place = {int(group[row]): i for i, row in reversed(list(enumerate(rows.tolist())))}
+    found = {name: place.get(int(group[row])) for name, row in own.items()}
+    return CandidateList.from_arrays(
+        heads[rows],
+        labels[rows],
+        scores[rows],
+        inventory=lists[0].inventory,
+        sources=sources,
+        base=found.pop(sources[0]) or 0,
+        bases={name: row for name, row in found.items() if row is not None},
+    )

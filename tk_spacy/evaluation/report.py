@@ -1,0 +1,273 @@
+"""What a training measured, and its tables: the paper's Tables 2 and 3, scores, costs, times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tk_spacy.evaluation.attachment import Scores
+from tk_spacy.evaluation.bootstrap import Bootstrap
+from tk_spacy.utils.tables import Cell, Column, Table, show_p, show_seconds
+
+# Scores
+
+
+SCORE_COLUMNS = (
+    Column("UAS", "uas"),
+    Column("LAS", "las"),
+    Column("UAS no punct.", "uas_nopunct"),
+    Column("LAS no punct.", "las_nopunct"),
+)
+MORE_SCORE_COLUMNS = (
+    *SCORE_COLUMNS,
+    Column("LAS universal", "las_universal"),
+    Column("CLAS", "clas"),
+    Column("exact", "exact_match"),
+)
+
+
+def scores_table(
+    title: str,
+    systems: Mapping[str, Scores],
+    *,
+    columns: Sequence[Column] = SCORE_COLUMNS,
+    notes: Sequence[str] = (),
+) -> Table:
+    """One row of scores for each system."""
+    rows = tuple(
+        (name, *(getattr(scores, column.key) for column in columns))
+        for name, scores in systems.items()
+    )
+    return Table(
+        title=title,
+        columns=(Column("system", "system", align="left"), *columns),
+        rows=rows,
+        notes=tuple(notes),
+    )
+
+
+def bootstrap_note(name_a: str, name_b: str, result: Bootstrap) -> str:
+    """One line about a paired bootstrap of two systems."""
+    return (
+        f"{name_b} - {name_a}: {result.difference:+.2f} {result.metric.upper()} "
+        f"[{result.low:+.2f}, {result.high:+.2f}], one-sided {show_p(result.p_one_sided)}, "
+        f"two-sided {show_p(result.p_two_sided)} (paired bootstrap)"
+    )
+
+
+# The report of a training
+
+
+BASE_PARSER, BASE_RERANKER = "base parser", "base reranker"
+FIRST = "first of the list"
+"""The tree that the upstream scores highest: with two parsers, by both."""
+KERNEL_RERANKER, FINAL, ORACLE = "kernel reranker", "final system", "oracle"
+REPORT_FORMAT = "tk-spacy training report"
+
+
+def further_parser(source: str) -> str:
+    """Name of the row with the own trees of a parser beside the base parser, by its source."""
+    return f"{source.partition('+')[0]} parser"
+
+
+VOTE, COMBINER_ROW = "plain vote", "arc combiner"
+SYSTEMS = (BASE_PARSER, FIRST, VOTE, COMBINER_ROW, BASE_RERANKER, KERNEL_RERANKER, FINAL, ORACLE)
+"""Those that there are, in this order: vote and combiner need several parsers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReport:
+    """What was measured on dev or test.
+
+    scores: of each of SYSTEMS, and of further parsers (see `further_parser`).  tests: paired
+    bootstraps of the final system against the base parser; vote_tests: against the plain vote,
+    where there is one.  trees: mean number of candidates.
+    tokens_per_second: of choosing among ready lists.
+    """
+
+    sentences: int
+    words: int
+    trees: float
+    tokens_per_second: float
+    scores: Mapping[str, Scores]
+    tests: Sequence[Bootstrap]
+    vote_tests: Sequence[Bootstrap] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """The paper's Table 3 and the cost of the whole command.
+
+    sentences, mean_length: of the training treebank.  support_parts: of the kernel reranker.
+    training_seconds: of its last training.  threads: of training and reranking.  stages: wall
+    seconds of the command's stages.  peak_bytes: memory, children included.  views: wall seconds of
+    each parser's trainings, "whole" and (all together) "folds".  view_speeds: words a second that
+    each proposed and scored trees of, "all" together; empty where the lists were ready.
+    """
+
+    sentences: int
+    mean_length: float
+    support_parts: int
+    training_seconds: float
+    tokens_per_second: float
+    threads: int
+    stages: Mapping[str, float]
+    total_seconds: float
+    peak_bytes: int
+    views: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    view_speeds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainReport:
+    """Everything that a training measured.
+
+    about: settings and provenance, JSON values, the same in every run.  parts: "dev", "test".
+    betas: weights of the final score.  notes: warnings, as they were shown.
+    """
+
+    about: Mapping[str, Any]
+    betas: Mapping[str, float]
+    parts: Mapping[str, PartReport]
+    run_time: RunTime
+    notes: Sequence[str] = field(default=())
+
+    def tables(self) -> list[Table]:
+        """Tables 2 (one for each part) and 3, and the wall times."""
+        return [
+            *(
+                table_2(name, part, self.about.get("title", ""))
+                for name, part in self.parts.items()
+            ),
+            table_3(self.run_time),
+            *([costs_table(self)] if self.run_time.view_speeds else []),
+            stages_table(self.run_time),
+        ]
+
+    def to_markdown(self) -> str:
+        """All tables and notes."""
+        betas = [f"{name} {beta:g}" for name, beta in self.betas.items() if beta]
+        parts = [f"# {self.about.get('title') or 'Training report'}"]
+        parts += [table.to_markdown().rstrip() for table in self.tables()]
+        parts.append(
+            f"Weight of further scores beside the reranker's: {', '.join(betas) or 'none'}."
+        )
+        parts += [f"Note: {note}" for note in self.notes]
+        return "\n\n".join(parts) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"format": REPORT_FORMAT, "format_version": 1, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TrainReport:
+        """The inverse of `to_dict`.  Raises KeyError or TypeError for other data."""
+        parts = {
+            name: PartReport(
+                **{
+                    **part,
+                    "scores": {system: Scores(**row) for system, row in part["scores"].items()},
+                    "tests": [Bootstrap(**test) for test in part["tests"]],
+                    "vote_tests": [Bootstrap(**test) for test in part.get("vote_tests", ())],
+                }
+            )
+            for name, part in data["parts"].items()
+        }
+        return cls(
+            about=data["about"],
+            betas=data["betas"],
+            parts=parts,
+            run_time=RunTime(**data["run_time"]),
+            notes=data["notes"],
+        )
+
+
+def table_2(name: str, part: PartReport, title: str = "") -> Table:
+    """The paper's Table 2 for one treebank part, with and without punctuation."""
+    notes = [bootstrap_note(BASE_PARSER, FINAL, test) for test in part.tests]
+    notes += [bootstrap_note(VOTE, FINAL, test) for test in part.vote_tests]
+    notes.append(
+        f"{part.sentences:,} sentences, {part.words:,} words, {part.trees:.1f} candidates a "
+        "sentence."
+    )
+    notes.append(
+        "base parser: the (first) parser's own tree; first of the list: the tree that it scores "
+        "highest; plain vote: the spanning tree with the most votes of the parsers' own trees; arc "
+        "combiner: with votes weighed as it learned; rerankers: their own scores alone; final "
+        "system: with the parser's score, or the combiner's; oracle: the best candidate by each "
+        "score."
+    )
+    where = f" on {title}" if title else ""
+    return scores_table(f"Scores{where} {name}", part.scores, notes=notes)
+
+
+def table_3(run: RunTime) -> Table:
+    """The paper's Table 3."""
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("sentences", run.sentences),
+        ("mean sentence length", f"{run.mean_length:.1f}"),
+        ("support parts", run.support_parts),
+        ("training time of the reranker", show_seconds(run.training_seconds)),
+        ("reranking, tokens/s", round(run.tokens_per_second)),
+        ("threads", run.threads),
+    )
+    return Table(
+        title="Runtime of the kernel reranker",
+        columns=(Column("", "quantity", align="left"), Column("", "value")),
+        rows=rows,
+    )
+
+
+def costs_table(report: TrainReport) -> Table:
+    """What each parser and the whole cost, beside what they are worth."""
+    run = report.run_time
+    part = list(report.parts)[-1]
+    scores = report.parts[part].scores
+    rows: list[tuple[Cell, ...]] = []
+    for number, view in enumerate(name for name in run.view_speeds if name != "all"):
+        system = BASE_PARSER if not number else further_parser(view)
+        times = run.views.get(view, {})
+        rows.append(
+            (
+                f"{view} parser",
+                scores[system].las if system in scores else None,
+                show_seconds(times["whole"]) if "whole" in times else None,
+                show_seconds(times["folds"]) if "folds" in times else None,
+                round(run.view_speeds[view]),
+            )
+        )
+    rows.append((FINAL, scores[FINAL].las, None, None, round(_whole_speed(run))))
+    return Table(
+        title="What the parsers cost",
+        columns=(
+            Column("", "system", align="left"),
+            Column(f"LAS {part}", "las"),
+            Column("training", "training"),
+            Column("of the folds", "folds"),
+            Column("tokens/s", "tokens_per_second"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "training: of the whole treebank's parser, and of all folds' together, each one of "
+            "them on one thread; tokens/s: proposing and scoring trees, beside each other.",
+        ),
+    )
+
+
+def _whole_speed(run: RunTime) -> float:
+    """Words a second with proposing and choosing, one after the other."""
+    speeds = [run.view_speeds["all"], run.tokens_per_second]
+    return 1.0 / sum(1.0 / max(speed, 1e-9) for speed in speeds)
+
+
+def stages_table(run: RunTime) -> Table:
+    """Wall time of each stage of the command."""
+    rows = [(name, show_seconds(seconds)) for name, seconds in run.stages.items()]
+    rows.append(("whole command", show_seconds(run.total_seconds)))
+    return Table(
+        title="Wall time",
+        columns=(Column("stage", "stage", align="left"), Column("time", "time")),
+        rows=tuple(rows),
+        notes=(f"Peak memory, child processes included: {run.peak_bytes / 2**20:,.0f} MB.",),
+    )

@@ -1,0 +1,1 @@
+"""What words, parts and lists of trees are described by: properties, templates, list features."""

@@ -1,0 +1,345 @@
+"""Manual features: hashed templates over first- to third-order parts.
+
+Source: the templates follow Lei et al. (ACL 2014), which the paper uses for Phi_g, and through them
+McDonald et al. (2005), Carreras (2007), Koo and Collins (2010) and Martins et al. (2013).  Ours
+differs in that every template exists with and without DEPREL and that the vector is hashed: a
+feature is a 64-bit mix of its template's number and values, cut to `bits` bits.
+
+A template is a line in one of `arc_features`, `triple_features` and `quad_features` below.  Scores
+are sums of looked-up weights, so a part is extracted and scored in one pass, and nothing is stored.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+
+import numpy as np
+
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.columns cimport (
+    CPOS, FIRST_MORPH, FORM, G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, LEMMA, M, POS, S, T,
+)
+from tk_spacy.features.hashing cimport mix
+from tk_spacy.parallel.threads import effective_n_threads
+
+FRAME = "frame"
+"""A head and all its modifiers: no part type of slots, but features have it (parts.extract_frames).
+
+Source: the rules and heads of Charniak and Johnson (ACL 2005), for dependencies.
+"""
+
+SPAN = "span"
+"""A word with all that is below it (parts.extract_spans): the edges of what a parse groups."""
+
+FEATURE_TYPES = (*PART_TYPES, FRAME, SPAN)
+"""Part types that have templates."""
+
+
+cdef void arc_features(Sink *sink, const Words *x, const int32_t *part) noexcept nogil:
+    cdef int h = part[H], m = part[M], i, j, b, first, last, n_seen = 0
+    cdef uint64_t where = binned(m - h), morph_h, morph_m
+    cdef uint64_t hf = value_at(x, h, FORM), mf = value_at(x, m, FORM)
+    cdef uint64_t hl = value_at(x, h, LEMMA), ml = value_at(x, m, LEMMA)
+    cdef uint64_t hp = value_at(x, h, POS), mp = value_at(x, m, POS)
+    cdef uint64_t hc = value_at(x, h, CPOS), mc = value_at(x, m, CPOS)
+    cdef uint64_t hpl = value_at(x, h - 1, POS), hpr = value_at(x, h + 1, POS)
+    cdef uint64_t mpl = value_at(x, m - 1, POS), mpr = value_at(x, m + 1, POS)
+    cdef uint64_t dir = m > h, spot
+    cdef int32_t seen[MAX_BETWEEN]
+    cdef int32_t tag
+    sink.label = mix(<uint64_t>part[LABEL_M] + 77, 0)
+    labelled(sink, key2(0, where, 0))
+    for i in range(2):
+        # Every template with direction and distance, then with direction alone.
+        spot = where if i == 0 else 100 + dir
+        emit(sink, key3(1, hf, hp, spot))
+        emit(sink, key3(2, hl, hc, spot))
+        emit(sink, key2(3, hp, spot))
+        emit(sink, key3(4, mf, mp, spot))
+        emit(sink, key3(5, ml, mc, spot))
+        emit(sink, key2(6, mp, spot))
+        emit(sink, key3(7, hp, mp, spot))
+        emit(sink, key3(8, hc, mc, spot))
+        emit(sink, key3(9, hl, ml, spot))
+        emit(sink, key4(10, hf, mf, mp, spot))
+        emit(sink, key4(11, hl, hp, mp, spot))
+        emit(sink, key4(12, hp, ml, mp, spot))
+        emit(sink, key4(13, hl, hc, mc, spot))
+        emit(sink, key4(14, hc, ml, mc, spot))
+        emit(sink, key4(15, hf, hp, mp, spot))
+        emit(sink, key4(16, hp, mf, mp, spot))
+        emit(sink, mix(key4(17, hp, hpr, mp, mpl), spot))
+        emit(sink, mix(key4(18, hp, hpl, mp, mpl), spot))
+        emit(sink, mix(key4(19, hp, hpr, mp, mpr), spot))
+        emit(sink, mix(key4(20, hp, hpl, mp, mpr), spot))
+        emit(sink, key4(21, hp, hpl, mp, spot))
+        emit(sink, key4(22, hp, hpr, mp, spot))
+        emit(sink, key4(23, hp, mp, mpl, spot))
+        emit(sink, key4(24, hp, mp, mpr, spot))
+        emit(sink, mix(key4(25, hpl, hp, hpr, mp), spot))
+        emit(sink, mix(key4(26, hp, mpl, mp, mpr), spot))
+    # Distinct coarse tags between head and modifier.
+    first, last = (h, m) if h < m else (m, h)
+    for b in range(first + 1, last):
+        tag = value_at(x, b, CPOS)
+        if is_new(seen, &n_seen, tag):
+            emit(sink, key4(30, hp, tag, mp, dir))
+            emit(sink, key4(31, hc, tag, mc, dir))
+    # Morphology: single values, and every pair of one value of the head and one of the modifier.
+    for j in range(FIRST_MORPH, x.morph_end):
+        morph_m = value_at(x, m, j)
+        if morph_m:
+            emit(sink, mix(key4(32, j, morph_m, hp, mp), dir))
+            emit(sink, mix(key4(33, j, morph_m, hc, mc), where))
+    for i in range(FIRST_MORPH, x.morph_end):
+        morph_h = value_at(x, h, i)
+        if not morph_h:
+            continue
+        emit(sink, mix(key4(34, i, morph_h, hp, mp), dir))
+        for j in range(FIRST_MORPH, x.morph_end):
+            morph_m = value_at(x, m, j)
+            if morph_m:
+                emit(sink, mix(key4(35, i, morph_h, j, morph_m), dir))
+                emit(sink, mix(mix(key4(36, i, morph_h, j, morph_m), hc), mc))
+
+
+cdef void triple_features(
+    Sink *sink, const Words *x, int template, int a, int b, int c, uint64_t more
+) noexcept nogil:
+    """Templates over three words: siblings (h, s, m) or a chain (g, h, m)."""
+    cdef uint64_t ap = value_at(x, a, POS), bp = value_at(x, b, POS), cp = value_at(x, c, POS)
+    cdef uint64_t ac = value_at(x, a, CPOS), bc = value_at(x, b, CPOS), cc = value_at(x, c, CPOS)
+    cdef uint64_t al = value_at(x, a, LEMMA), bl = value_at(x, b, LEMMA), cl = value_at(x, c, LEMMA)
+    cdef uint64_t bm, cm
+    cdef int i
+    emit(sink, key4(template, ap, bp, cp, more))
+    emit(sink, key4(template + 1, ac, bc, cc, more))
+    emit(sink, key3(template + 2, ap, cp, more))
+    emit(sink, key3(template + 3, bp, cp, more))
+    emit(sink, mix(key4(template + 4, al, bp, cp, more), 1))
+    emit(sink, mix(key4(template + 5, ap, bl, cp, more), 1))
+    emit(sink, mix(key4(template + 6, ap, bp, cl, more), 1))
+    emit(sink, mix(key4(template + 7, al, bc, cc, more), 2))
+    emit(sink, mix(key4(template + 8, ac, bl, cc, more), 2))
+    emit(sink, mix(key4(template + 9, ac, bc, cl, more), 2))
+    emit(sink, key3(template + 10, al, cl, more))
+    emit(sink, key3(template + 11, bl, cl, more))
+    emit(sink, key3(template + 12, bl, cc, more))
+    emit(sink, key3(template + 13, bc, cl, more))
+    emit(sink, mix(key4(template + 14, ap, bp, cp, value_at(x, c - 1, POS)), more))
+    emit(sink, mix(key4(template + 15, ap, bp, cp, value_at(x, c + 1, POS)), more))
+    emit(sink, mix(key4(template + 16, ap, bp, cp, value_at(x, b + 1, POS)), more))
+    for i in range(FIRST_MORPH, x.morph_end):
+        bm = value_at(x, b, i)
+        cm = value_at(x, c, i)
+        if bm and cm:
+            emit(sink, mix(key4(template + 17, i, bm, cm, ac), more))
+            emit(sink, mix(mix(key4(template + 18, i, bm == cm, ac, bc), cc), more))
+
+
+cdef void quad_features(
+    Sink *sink, const Words *x, int template, int a, int b, int c, int d, uint64_t more
+) noexcept nogil:
+    """Templates over four words: grand-siblings (g, h, s, m) or three siblings (h, t, s, m)."""
+    cdef uint64_t ap = value_at(x, a, POS), bp = value_at(x, b, POS)
+    cdef uint64_t cp = value_at(x, c, POS), dp = value_at(x, d, POS)
+    cdef uint64_t ac = value_at(x, a, CPOS), bc = value_at(x, b, CPOS)
+    cdef uint64_t cc = value_at(x, c, CPOS), dc = value_at(x, d, CPOS)
+    emit(sink, mix(key4(template, ap, bp, cp, dp), more))
+    emit(sink, mix(key4(template + 1, ac, bc, cc, dc), more))
+    emit(sink, mix(key4(template + 2, value_at(x, a, LEMMA), bc, cc, dc), more))
+    emit(sink, mix(key4(template + 3, ac, value_at(x, b, LEMMA), cc, dc), more))
+    emit(sink, mix(key4(template + 4, ac, bc, value_at(x, c, LEMMA), dc), more))
+    emit(sink, mix(key4(template + 5, ac, bc, cc, value_at(x, d, LEMMA)), more))
+    emit(sink, key4(template + 6, bc, cc, dc, more))
+    emit(sink, key4(template + 7, ac, bc, dc, more))
+
+
+cdef void frame_features(Sink *sink, const Words *x, const int32_t *frame) noexcept nogil:
+    """Templates over a head and all its modifiers; for the columns see parts.extract_frames."""
+    cdef uint64_t hp = value_at(x, frame[H], POS), hc = value_at(x, frame[H], CPOS)
+    cdef uint64_t hl = value_at(x, frame[H], LEMMA)
+    cdef uint64_t left = frame[G], right = frame[T], tags = frame[S], bag = frame[M]
+    cdef uint64_t twice = frame[LABEL_S], numbers = frame[LABEL_T], both = frame[LABEL_M]
+    sink.label = mix(<uint64_t>frame[LABEL_H] + 77, 5)
+    emit(sink, key3(190, hp, both, 0))
+    emit(sink, key3(191, hl, both, 0))
+    emit(sink, key3(192, hp, left, 1))
+    emit(sink, key3(192, hp, right, 2))
+    emit(sink, key3(193, hl, left, 1))
+    emit(sink, key3(193, hl, right, 2))
+    emit(sink, key3(194, hc, bag, 0))
+    emit(sink, key3(195, hl, bag, 0))
+    emit(sink, key3(196, hp, tags, 0))
+    emit(sink, key3(197, hp, numbers, 0))
+    if twice:
+        emit(sink, key3(198, hc, twice, 0))
+        emit(sink, key2(199, twice, 0))
+
+
+cdef void span_features(Sink *sink, const Words *x, const int32_t *span) noexcept nogil:
+    """Templates over a word with all that is below it; for the columns see parts.extract_spans."""
+    cdef int first = span[G], last = span[M]
+    cdef uint64_t hp = value_at(x, span[H], POS), hc = value_at(x, span[H], CPOS)
+    cdef uint64_t fp = value_at(x, first, POS), lp = value_at(x, last, POS)
+    cdef uint64_t before = value_at(x, first - 1, POS), after = value_at(x, last + 1, POS)
+    cdef uint64_t length = binned(last - first + 1), gap = span[LABEL_H] < last - first + 1
+    sink.label = mix(<uint64_t>span[LABEL_M] + 77, 6)
+    emit(sink, key3(210, hp, length, 0))
+    emit(sink, key3(211, hp, fp, lp))
+    emit(sink, key3(212, hp, before, fp))
+    emit(sink, key3(213, hp, lp, after))
+    emit(sink, key3(214, hp, before, after))
+    emit(sink, key4(215, hc, before, fp, 2 * (first == 1) + (last == x.n)))
+    emit(sink, key3(216, hp, value_at(x, first, LEMMA), 0))
+    emit(sink, key3(217, hp, value_at(x, last, LEMMA), 0))
+    emit(sink, key3(218, hp, value_at(x, first - 1, LEMMA), 0))
+    emit(sink, key3(219, hp, value_at(x, last + 1, LEMMA), 0))
+    emit(sink, key3(220, value_at(x, span[H], LEMMA), fp, lp))
+    emit(sink, key3(221, hp, gap, 0))
+    emit(sink, mix(key4(222, hc, before, fp, lp), after))
+
+
+cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *part) noexcept nogil:
+    """All features of one part into the sink."""
+    cdef int g = part[G], h = part[H], t = part[T], s = part[S], m = part[M]
+    cdef uint64_t lm = <uint64_t>part[LABEL_M] + 1
+    if kind == ARC:
+        arc_features(sink, x, part)
+    elif kind == SIBLING:
+        # The label here is the pair of labels; one more pass has the modifier's alone.
+        sink.label = key2(101, lm, <uint64_t>part[LABEL_S])
+        triple_features(sink, x, 110, h, s, m, m > h)
+        put(sink, mix(key3(102, value_at(x, h, POS), lm, <uint64_t>part[LABEL_S]), m > h))
+        put(sink, mix(key3(103, value_at(x, h, LEMMA), lm, <uint64_t>part[LABEL_S]), m > h))
+    elif kind == GRANDPARENT:
+        sink.label = key2(104, lm, <uint64_t>part[LABEL_H])
+        triple_features(sink, x, 140, g, h, m, 2 * (h > g) + (m > h))
+        put(sink, mix(key3(105, value_at(x, h, POS), lm, <uint64_t>part[LABEL_H]), m > h))
+        put(sink, mix(key3(106, value_at(x, h, LEMMA), lm, <uint64_t>part[LABEL_H]), m > h))
+    elif kind == GRAND_SIBLING:
+        sink.label = key3(107, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_H])
+        quad_features(sink, x, 170, g, h, s, m, 2 * (h > g) + (m > h))
+    elif kind == FRAMES:
+        frame_features(sink, x, part)
+    elif kind == SPANS:
+        span_features(sink, x, part)
+    else:
+        sink.label = key3(108, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_T])
+        quad_features(sink, x, 180, h, t, s, m, m > h)
+
+
+cdef int most_features(Py_ssize_t n_morph) noexcept nogil:
+    """An upper bound on the features of one part, by the number of FEATS attributes."""
+    return 2 * (60 + 2 * MAX_BETWEEN + 3 * n_morph + 2 * n_morph * n_morph)
+
+
+def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
+    """Adds to each out[i][j] the sum of the weights of the features of part j of sentence i.
+
+    fields: for each sentence int32[n + 2, F].  rows: for each sentence int32[p, 9], parts of the
+    type named.  weights: float64[2 ** bits].  out: for each sentence float64[p].
+    """
+    kind = type_code(type_name)
+    words, together = np.concatenate(fields), np.concatenate(rows)
+    if not len(together):
+        return
+    scores = np.zeros(len(together))
+    lengths = np.array([len(item) for item in fields], dtype=np.int32)
+    owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(item) for item in rows])
+    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
+    _add_scores(
+        words, starts, lengths, together, owners, kind, weights, scores,
+        effective_n_threads(n_threads),
+    )
+    done = 0
+    for item in out:
+        item += scores[done : done + len(item)]
+        done += len(item)
+
+
+def add_sentence_scores(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, int kind,
+    const double[::1] weights, double[::1] out,
+):
+    """As add_scores, for one sentence on one thread, without the overhead of many.
+
+    kind: the type_code of the parts.
+    """
+    cdef Py_ssize_t i
+    cdef uint64_t mask = weights.shape[0] - 1
+    with nogil:
+        for i in range(rows.shape[0]):
+            out[i] += _score(
+                &fields[0, 0], <int32_t>fields.shape[0], fields.shape[1], &rows[i, 0], kind,
+                &weights[0], mask,
+            )
+
+
+cdef void _add_scores(
+    const int32_t[:, ::1] fields,    # IN, of all sentences
+    const int32_t[::1] starts,       # IN, first row of each sentence
+    const int32_t[::1] lengths,      # IN, rows of each sentence
+    const int32_t[:, ::1] rows,      # IN
+    const int32_t[::1] owners,       # IN, sentence of each part
+    int kind,
+    const double[::1] weights,       # IN
+    double[::1] out,                 # IN, OUT
+    int n_threads,
+) noexcept:
+    cdef Py_ssize_t i
+    cdef uint64_t mask = weights.shape[0] - 1
+    for i in prange(
+        rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=n_threads
+    ):
+        out[i] += _score(
+            &fields[starts[owners[i]], 0], lengths[owners[i]], fields.shape[1], &rows[i, 0], kind,
+            &weights[0], mask,
+        )
+
+
+cdef double _score(
+    const int32_t *fields, int32_t n_rows, Py_ssize_t n_fields, const int32_t *part, int kind,
+    const double *weights, uint64_t mask,
+) noexcept nogil:
+    cdef Words x = words_of(fields, n_fields, n_rows, <int>n_fields)
+    cdef Sink sink = id_sink(NULL, mask)
+    sink.weights = weights
+    part_features(&sink, &x, kind, part)
+    return sink.score
+
+
+def add_feature_counts(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, const int32_t[::1] parts,
+    const int32_t[::1] signs, int kind, double[::1] counts,
+):
+    """Adds the sign of each part named to the counts of its features.
+
+    fields: int32[n + 2, F].  rows: int32[p, 9].  parts, signs: int32[e], rows and +1 or -1.
+    kind: the type_code of the parts.  counts: float64[2 ** bits].
+    Returns uint32[_], the features touched, which may repeat.
+    """
+    cdef Py_ssize_t i
+    cdef int j, start
+    most = most_features(fields.shape[1] - FIRST_MORPH)
+    touched = np.empty(parts.shape[0] * most + 1, dtype=np.uint32)
+    cdef uint32_t[::1] buffer = touched
+    cdef Words x = words_of(
+        &fields[0, 0], fields.shape[1], <int>fields.shape[0], <int>fields.shape[1]
+    )
+    cdef Sink sink = id_sink(&buffer[0], counts.shape[0] - 1)
+    for i in range(parts.shape[0]):
+        start = sink.count
+        part_features(&sink, &x, kind, &rows[parts[i], 0])
+        for j in range(start, sink.count):
+            counts[buffer[j]] += signs[i]
+    return touched[: sink.count]
+
+
+def type_code(type_name):
+    """Index of a part type among FEATURE_TYPES, or ValueError."""
+    try:
+        return FEATURE_TYPES.index(type_name)
+    except ValueError:
+        raise ValueError(
+            f"no templates for part type {type_name!r}, expected one of {list(FEATURE_TYPES)}"
+        ) from None

@@ -1,0 +1,1 @@
+"""Candidate lists: in memory, in k-best files, and what proposes them."""

@@ -1,0 +1,49 @@
+"""What proposes candidate lists: the protocol of parsers at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.treebank.conllu import Sentence
+
+
+class CandidateSource(Protocol):
+    """Whatever proposes candidate trees: a parser or a file."""
+
+    name: str
+
+    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list of at most k trees for each sentence, in order."""
+        ...
+
+
+class ViewSource(Protocol):
+    """A trained view at work: a `CandidateSource` that scores any trees, too.
+
+    names: of its scores, one at least; the first one's give the order of its lists.
+    in_company: whether other parsers propose trees too (MergedSource says so), so that it may
+        search for a shorter time.
+    """
+
+    in_company: bool
+
+    @property
+    def names(self) -> tuple[str, ...]: ...  # noqa: D102  (said above)
+
+    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list of at most k trees for each sentence, in order; its `sources` are the names."""
+        ...
+
+    def score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[NDArray[np.float64]]:
+        """This view's scores of given trees, float64[k, n_names] for each sentence.
+
+        Comparable with those of `candidates`; NaN where the view cannot score a tree.
+        """
+        ...

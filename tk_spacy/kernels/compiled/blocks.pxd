@@ -1,0 +1,114 @@
+# A block of support parts, compiled for scoring (see blocks.pyx), and what nogil loops read of it.
+
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from tk_spacy.kernels.compiled.sorted_values cimport find_value
+
+cdef extern from "simd.h":
+    enum:
+        TK_RUN
+        TK_TILE_ROWS
+        TK_TILE_COLUMNS
+    ctypedef struct tk_edge:
+        const uint8_t *label
+        const uint8_t *distance
+        const uint8_t *length
+        uint8_t of_label, of_distance, of_length
+    double tk_arc_sum(
+        const uint8_t *head, const uint8_t *modifier, const tk_edge *edge, const float *weight,
+        Py_ssize_t n,
+    ) noexcept nogil
+    double tk_part_sum(
+        const uint8_t *const *nodes, int n_nodes, const tk_edge *edges, int n_edges,
+        const float *weight, Py_ssize_t n,
+    ) noexcept nogil
+    void tk_add_rows(
+        uint8_t *out, const uint8_t *const *rows, int n_rows, uint8_t base, Py_ssize_t n
+    ) noexcept nogil
+    void tk_tile(
+        float *out, const float *left, Py_ssize_t left_step, const float *right,
+        Py_ssize_t right_step, Py_ssize_t n,
+    ) noexcept nogil
+
+
+cdef enum:
+    BLOCK_SIZE = 4096  # parts of a block, at most; a position fits 16 bits
+    MAX_SLOTS = 8      # node slots of a part type, and edge slots of one
+    MOST_PROPERTIES = 254  # of a node: their count, and 1 for a skipped slot, fit a byte
+    NO_CODE = 255      # a label, distance or length that no part of the block has
+
+
+cdef struct BlockView:
+    Py_ssize_t n, padded
+    const float *weights
+    # Edge slots: bytes [E][padded]; what a byte stands for, ascending int32[E][256].
+    const uint8_t *labels
+    const uint8_t *distances
+    const uint8_t *lengths
+    const int32_t *label_names
+    const int32_t *distance_names
+    const int32_t *n_labels
+    const int32_t *n_distances
+    # Groups: for node slot j and group g the numbers [J * G][padded] that the block itself gives to
+    # its combinations, their values, and how many there are.
+    int n_groups
+    const uint16_t *local_ids
+    const int32_t **combinations
+    const int32_t *n_combinations
+    # Single properties: positions of the parts that have a value, by a table of keys.
+    Py_ssize_t n_keys
+    const uint64_t *keys
+    const int32_t *starts
+    const int32_t *counts
+    const uint16_t *positions
+    # Kept rows uint8[capacity][padded], and of which use of its place each is.
+    uint8_t *rows
+    uint32_t *have
+
+
+cdef class Block:
+    cdef BlockView view
+    cdef list _kept
+    cdef float[::1] _weights
+    cdef uint64_t[::1] _table
+    cdef Py_ssize_t _rows_nbytes
+    cdef object _keep(self, array)
+    cdef object _code_edges(self, columns, rows)
+    cdef object _code(self, table)
+    cdef object _number_groups(self, nodes, ids, groups)
+    cdef object _index_singles(self, nodes, singles)
+    cdef object _make_table(self, Py_ssize_t wanted)
+    cdef bint _enter(self, uint64_t key) noexcept
+
+
+cdef inline uint64_t single_key(Py_ssize_t slot, Py_ssize_t column, int32_t value) noexcept nogil:
+    """The key of a value of a single property in a node slot; never 0."""
+    return (<uint64_t>(slot * 4096 + column + 1) << 32) | <uint64_t><uint32_t>value
+
+
+cdef inline Py_ssize_t find_key(const BlockView *block, uint64_t key) noexcept nogil:
+    """The key's place in the table, or that of an empty entry."""
+    cdef uint64_t code = key * <uint64_t>0x9E3779B97F4A7C15ULL
+    cdef Py_ssize_t place = <Py_ssize_t>((code >> 32) & <uint64_t>(block.n_keys - 1))
+    while block.keys[place] != 0 and block.keys[place] != key:
+        place = (place + 1) & (block.n_keys - 1)
+    return place
+
+
+cdef inline uint8_t code_of(const int32_t *names, int n, int32_t name) noexcept nogil:
+    """The byte that stands for a name, NO_CODE where the block has none."""
+    cdef Py_ssize_t place = find_value(names, n, name)
+    return <uint8_t>place if place >= 0 else <uint8_t>NO_CODE
+
+
+cdef void fill_group_row(
+    const BlockView *block, int slot, int group, const int32_t *values, Py_ssize_t width,
+    uint8_t *row, uint8_t *table,
+) noexcept nogil
+cdef void fill_single_row(
+    const BlockView *block, int slot, int column, int32_t value, uint8_t *row
+) noexcept nogil
+cdef void build_row(
+    const BlockView *block, int slot, const int32_t *kept, int n_kept, const int32_t *singles,
+    int n_singles, uint8_t skip, uint8_t *row,
+) noexcept nogil

@@ -1,0 +1,293 @@
+"""Blocks of support parts in the form in which they are scored fast.
+
+A *row* (see the package) tells for one word and one node slot how many properties the
+word shares with that slot of each part of the block, a byte a part.  It is the sum of few kept
+rows, one for each group of properties, since words share combinations of tags and features, and of
+increments for word forms, from an inverted index.  The parts of a block and the rows that are read
+together fit a core's second-level cache.
+
+What edges have are bytes too: each block numbers its labels and its distances, at most 253 of each,
+and a block ends before it would have more.
+"""
+
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+import numpy as np
+
+from tk_spacy.kernels.template_kernel cimport NODE
+from tk_spacy.kernels.compiled.node_groups cimport Interner
+
+SIZE = BLOCK_SIZE
+"""Parts of a block, at most."""
+
+MAX_NAMES = 253
+"""Labels, and distances, of a block, at most: the other bytes are for none and for another."""
+
+
+def block_bounds(columns, kinds, *, size=SIZE):
+    """Where blocks of support parts begin and end.
+
+    columns: int32[v, q], see SupportParts.  kinds: int32 per slot.  size: of a block, at most.
+    Returns bounds, ascending from 0 to q.
+    """
+    bounds = [0]
+    edges = edge_rows(kinds)
+    start = 0
+    while start < columns.shape[1]:
+        stop = min(start + size, columns.shape[1])
+        for row in [*edges, *(edges + 1)]:
+            _, first = np.unique(columns[row, start:stop], return_index=True)
+            if len(first) > MAX_NAMES:
+                stop = start + int(np.sort(first)[MAX_NAMES])
+        bounds.append(stop)
+        start = stop
+    return bounds
+
+
+def edge_rows(kinds):
+    """Rows of the edge slots' labels in support columns, where an edge slot takes three."""
+    widths = 2 * kinds + 1
+    return (np.cumsum(widths) - widths)[kinds != NODE]
+
+
+cdef class Block:
+    """Compiled support parts.
+
+    columns: int32[v, n], support parts, n at most SIZE.  weights: float[n].  kinds: int32 per slot.
+    ids, singles: of the support's nodes, from `groups`.encode.  groups: a NodeGroups.
+    capacity: rows that can be kept.
+    """
+
+    def __init__(self, columns, weights, kinds, ids, singles, groups, int capacity):
+        cdef Py_ssize_t n = columns.shape[1]
+        self._kept = []
+        self.view.n = n
+        self.view.padded = max(1, (n + TK_RUN - 1) // TK_RUN) * TK_RUN
+        self._weights = self._keep(np.zeros(self.view.padded, dtype=np.float32))
+        self.view.weights = &self._weights[0]
+        self.weigh(weights)
+        nodes = np.ascontiguousarray(columns[np.flatnonzero(_is_node(kinds))])
+        self._code_edges(columns, edge_rows(kinds))
+        self._number_groups(nodes, ids, groups)
+        self._index_singles(nodes, singles)
+        cdef uint8_t[::1] rows = self._keep(np.empty(capacity * self.view.padded, dtype=np.uint8))
+        cdef uint32_t[::1] have = self._keep(np.zeros(max(capacity, 1), dtype=np.uint32))
+        self._rows_nbytes = capacity * self.view.padded
+        self.view.rows = &rows[0] if capacity else NULL
+        self.view.have = &have[0]
+
+    def __len__(self):
+        return self.view.n
+
+    @property
+    def nbytes(self):
+        """Bytes of the compiled arrays, kept rows not counted."""
+        return sum(array.nbytes for array in self._kept) - self._rows_nbytes + self._table.nbytes
+
+    @property
+    def row_nbytes(self):
+        """Bytes of a kept row."""
+        return self.view.padded
+
+    def weigh(self, weights):
+        """Gives the parts other weights, float[n]."""
+        self._weights.base[: self.view.n] = weights
+
+    cdef object _keep(self, array):
+        self._kept.append(array)
+        return array
+
+    cdef object _code_edges(self, columns, rows):
+        n_edges = len(rows)
+        labels, label_names, n_labels = self._code(columns[rows])
+        distances, distance_names, n_distances = self._code(columns[rows + 1])
+        lengths = self._keep(np.zeros((max(n_edges, 1), self.view.padded), dtype=np.uint8))
+        lengths[:n_edges, : self.view.n] = columns[rows + 2]
+        cdef uint8_t[:, ::1] of_labels = labels, of_distances = distances, of_lengths = lengths
+        cdef int32_t[:, ::1] names_1 = label_names, names_2 = distance_names
+        cdef int32_t[::1] counts_1 = n_labels, counts_2 = n_distances
+        self.view.labels, self.view.label_names = &of_labels[0, 0], &names_1[0, 0]
+        self.view.distances, self.view.distance_names = &of_distances[0, 0], &names_2[0, 0]
+        self.view.lengths = &of_lengths[0, 0]
+        self.view.n_labels, self.view.n_distances = &counts_1[0], &counts_2[0]
+
+    cdef object _code(self, table):
+        """Bytes for int32[E, n]; 0 has a byte too, but code_of is never asked for it."""
+        n_edges = max(len(table), 1)
+        codes = self._keep(np.zeros((n_edges, self.view.padded), dtype=np.uint8))
+        names = self._keep(np.zeros((n_edges, 256), dtype=np.int32))
+        counts = self._keep(np.zeros(n_edges, dtype=np.int32))
+        for i, values in enumerate(table):
+            known, code = np.unique(values, return_inverse=True)
+            if len(known) > MAX_NAMES:
+                raise ValueError(f"a block has {len(known)} names, expected at most {MAX_NAMES}")
+            codes[i, : len(code)] = code
+            names[i, : len(known)] = known
+            counts[i] = len(known)
+        return codes, names, counts
+
+    cdef object _number_groups(self, nodes, ids, groups):
+        cdef Py_ssize_t n_slots = len(nodes), n_groups = len(groups.groups), j, g, i, w
+        cdef int32_t size, width
+        cdef Interner interner
+        local = self._keep(np.zeros((max(n_slots * n_groups, 1), self.view.padded), np.uint16))
+        counts = self._keep(np.zeros(max(n_slots * n_groups, 1), dtype=np.int32))
+        pointers = self._keep(np.zeros(max(n_slots * n_groups, 1), dtype=np.uintp))
+        cdef uint16_t[:, ::1] of_local = local
+        cdef int32_t[::1] of_counts = counts, number, row
+        cdef const int32_t[:, ::1] of_ids = ids, of_nodes = nodes
+        cdef int32_t[:, ::1] values
+        cdef size_t[::1] of_pointers = pointers
+        for g in range(n_groups):
+            interner = groups.interners[g]
+            width = <int32_t>interner.width
+            number = np.full(interner.size, -1, dtype=np.int32)
+            for j in range(n_slots):
+                size = 0
+                met = np.empty(self.view.n, dtype=np.int32)
+                row = met
+                for i in range(self.view.n):
+                    w = of_ids[of_nodes[j, i], g]
+                    if number[w] < 0:
+                        number[w] = size
+                        row[size] = <int32_t>w
+                        size += 1
+                    of_local[j * n_groups + g, i] = <uint16_t>number[w]
+                table = self._keep(np.empty((max(size, 1), width), dtype=np.int32))
+                values = table
+                for i in range(size):
+                    number[row[i]] = -1
+                    for w in range(width):
+                        values[i, w] = interner.values[row[i] * width + w]
+                of_counts[j * n_groups + g] = size
+                of_pointers[j * n_groups + g] = <size_t>&values[0, 0]
+        self.view.n_groups = <int>n_groups
+        self.view.local_ids = &of_local[0, 0]
+        self.view.n_combinations = &of_counts[0]
+        self.view.combinations = <const int32_t **>&of_pointers[0]
+
+    cdef object _index_singles(self, nodes, singles):
+        cdef Py_ssize_t n_slots = len(nodes), n_columns = singles.shape[1], i, j, c, place
+        cdef Py_ssize_t most = n_slots * n_columns * self.view.n, n_distinct = 0
+        cdef const int32_t[:, ::1] of_nodes = nodes, of_singles = singles
+        cdef int32_t value, total = 0
+        all_keys = np.zeros(max(most, 1), dtype=np.uint64)
+        cdef uint64_t[::1] met = all_keys
+        for j in range(n_slots):
+            for c in range(n_columns):
+                for i in range(self.view.n):
+                    value = of_singles[of_nodes[j, i], c]
+                    if value != 0:
+                        met[(j * n_columns + c) * self.view.n + i] = single_key(j, c, value)
+        # A table of all keys, to count the distinct ones, then one of the right size.
+        self._make_table(2 * most)
+        for i in range(most):
+            if met[i] != 0:
+                n_distinct += self._enter(met[i])
+        self._make_table(2 * n_distinct)
+        for i in range(most):
+            if met[i] != 0:
+                self._enter(met[i])
+        cdef int32_t[::1] starts = self._keep(np.zeros(self.view.n_keys, dtype=np.int32))
+        cdef int32_t[::1] counts = self._keep(np.zeros(self.view.n_keys, dtype=np.int32))
+        cdef uint16_t[::1] positions = self._keep(np.empty(max(most, 1), dtype=np.uint16))
+        for i in range(most):
+            if met[i] != 0:
+                counts[find_key(&self.view, met[i])] += 1
+        for place in range(self.view.n_keys):
+            starts[place] = total
+            total += counts[place]
+            counts[place] = 0
+        for i in range(most):
+            if met[i] != 0:
+                place = find_key(&self.view, met[i])
+                positions[starts[place] + counts[place]] = <uint16_t>(i % self.view.n)
+                counts[place] += 1
+        self.view.starts, self.view.counts = &starts[0], &counts[0]
+        self.view.positions = &positions[0]
+
+    cdef object _make_table(self, Py_ssize_t wanted):
+        cdef Py_ssize_t size = 16
+        while size < wanted:
+            size *= 2
+        self._table = np.zeros(size, dtype=np.uint64)
+        self.view.keys = &self._table[0]
+        self.view.n_keys = size
+
+    cdef bint _enter(self, uint64_t key) noexcept:
+        """Whether the key was not in the table yet."""
+        cdef Py_ssize_t place = find_key(&self.view, key)
+        cdef bint new = self._table[place] == 0
+        self._table[place] = key
+        return new
+
+
+def _is_node(kinds):
+    # One entry for each row of support columns.
+    rows = []
+    for kind in kinds:
+        rows += [True] if kind == NODE else [False] * 3
+    return np.array(rows, dtype=bool)
+
+
+cdef void fill_group_row(
+    const BlockView *block, int slot, int group, const int32_t *values, Py_ssize_t width,
+    uint8_t *row, uint8_t *table,
+) noexcept nogil:
+    """How many of a group's values each part's node in a slot shares.
+
+    row: uint8[padded], OUT.  table: uint8[SIZE], scratch.
+    """
+    cdef Py_ssize_t at = slot * block.n_groups + group, i, w
+    cdef const int32_t *other = block.combinations[at]
+    cdef const uint16_t *ids = block.local_ids + at * block.padded
+    cdef int count
+    for i in range(block.n_combinations[at]):
+        count = 0
+        for w in range(width):
+            count += (values[w] == other[i * width + w]) & (values[w] != 0)
+        table[i] = <uint8_t>count
+    for i in range(block.n):
+        row[i] = table[ids[i]]
+    memset(row + block.n, 0, block.padded - block.n)
+
+
+cdef void fill_single_row(
+    const BlockView *block, int slot, int column, int32_t value, uint8_t *row
+) noexcept nogil:
+    """1 for each part whose node in a slot has the value of a single property, else 0."""
+    memset(row, 0, block.padded)
+    _add_single(block, slot, column, value, row)
+
+
+cdef inline void _add_single(
+    const BlockView *block, int slot, int column, int32_t value, uint8_t *row
+) noexcept nogil:
+    cdef uint64_t key = single_key(slot, column, value)
+    cdef Py_ssize_t place = find_key(block, key), i
+    if block.keys[place] == key:
+        for i in range(block.starts[place], block.starts[place] + block.counts[place]):
+            row[block.positions[i]] += 1
+
+
+cdef void build_row(
+    const BlockView *block, int slot, const int32_t *kept, int n_kept, const int32_t *singles,
+    int n_singles, uint8_t skip, uint8_t *row,
+) noexcept nogil:
+    """A word's row: uint8[padded], OUT.
+
+    kept: places of kept rows, at most MOST_PROPERTIES, -1 for none.  singles: values of single
+    properties that are not among them, 0 for none.  skip: 1 where the slot may be left out of a
+    combination.
+    """
+    cdef const uint8_t *rows[MOST_PROPERTIES]
+    cdef int i, n = 0
+    for i in range(n_kept):
+        if kept[i] >= 0:
+            rows[n] = block.rows + kept[i] * block.padded
+            n += 1
+    tk_add_rows(row, rows, n, skip, block.padded)
+    for i in range(n_singles):
+        if singles[i] != 0:
+            _add_single(block, slot, i, singles[i], row)

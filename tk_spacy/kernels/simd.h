@@ -1,0 +1,242 @@
+/* The loops over support parts that have to be fast: plain C that compilers turn into SIMD.
+
+   Compiled for the baseline of the machine's family and for AVX2, chosen at run time where the
+   compiler and the loader can (TK_CLONES).  Sums are taken in a fixed number of lanes and in a
+   fixed order, so the results are the same to the last bit on both; the build must not contract
+   multiplications and additions (see setup.py).
+
+   n is a multiple of TK_RUN wherever rows of blocks are read, which are padded with parts of weight
+   0; the loops of plain comparison at the end take any n. */
+
+#ifndef TK_SPACY_SIMD_H
+#define TK_SPACY_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(TK_CLONES)
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && \
+    (defined(__clang__) ? __clang_major__ >= 14 : defined(__GNUC__))
+#define TK_CLONES __attribute__((target_clones("default", "avx2")))
+#else
+#define TK_CLONES
+#endif
+#endif
+
+#if defined(_MSC_VER)
+#define TK_RESTRICT __restrict
+#else
+#define TK_RESTRICT restrict
+#endif
+
+enum {
+    TK_LANES = 32,
+    /* Parts summed in single precision before they join the double: 8 a lane, which keeps the
+       rounding under 1e-6 of the sum of |weight| * kernel even if all errors point one way. */
+    TK_RUN = 256
+};
+
+/* Adds up single-precision terms of one run. */
+static inline void tk_flush(const float *acc, double *total)
+{
+    for (int j = 0; j < 8; j++)
+        total[j] += (double)((acc[j] + acc[j + 8]) + (acc[j + 16] + acc[j + 24]));
+}
+
+/* An edge slot of support parts, coded in bytes, and of the part to score. */
+typedef struct {
+    const uint8_t *label, *distance, *length;
+    uint8_t of_label, of_distance, of_length;
+} tk_edge;
+
+/* The sum of weight * head * edge * modifier over support parts, where head and modifier are counts
+   of equal properties whose product with 4 fits 16 bits. */
+TK_CLONES static double tk_arc_sum(
+    const uint8_t *TK_RESTRICT head, const uint8_t *TK_RESTRICT modifier, const tk_edge *edge,
+    const float *TK_RESTRICT weight, ptrdiff_t n)
+{
+    const uint8_t *TK_RESTRICT label = edge->label;
+    const uint8_t *TK_RESTRICT distance = edge->distance;
+    const uint8_t *TK_RESTRICT length = edge->length;
+    const uint8_t of_label = edge->of_label, of_distance = edge->of_distance;
+    const uint8_t of_length = edge->of_length;
+    double total[8] = {0};
+    double sum = 0;
+    uint16_t product[TK_RUN];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        float acc[TK_LANES] = {0};
+        for (int i = 0; i < TK_RUN; i++) {
+            uint8_t equal = (uint8_t)(1 + (label[start + i] == of_label)
+                + (distance[start + i] == of_distance) + (length[start + i] == of_length));
+            product[i] = (uint16_t)((uint16_t)head[start + i] * (uint16_t)modifier[start + i]
+                * (uint16_t)equal);
+        }
+        for (int i = 0; i < TK_RUN; i += TK_LANES)
+            for (int j = 0; j < TK_LANES; j++)
+                acc[j] += weight[start + i + j] * (float)(int32_t)product[i + j];
+        tk_flush(acc, total);
+    }
+    for (int j = 0; j < 8; j++)
+        sum += total[j];
+    return sum;
+}
+
+/* The same for any number of node slots, of any count, and of edge slots. */
+TK_CLONES static double tk_part_sum(
+    const uint8_t *const *nodes, int n_nodes, const tk_edge *edges, int n_edges,
+    const float *TK_RESTRICT weight, ptrdiff_t n)
+{
+    double total[8] = {0};
+    double sum = 0;
+    float product[TK_RUN];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        float acc[TK_LANES] = {0};
+        for (int i = 0; i < TK_RUN; i++)
+            product[i] = 1.0f;
+        for (int slot = 0; slot < n_nodes; slot++) {
+            const uint8_t *TK_RESTRICT node = nodes[slot] + start;
+            for (int i = 0; i < TK_RUN; i++)
+                product[i] *= (float)(int32_t)node[i];
+        }
+        for (int slot = 0; slot < n_edges; slot++) {
+            const uint8_t *TK_RESTRICT label = edges[slot].label + start;
+            const uint8_t *TK_RESTRICT distance = edges[slot].distance + start;
+            const uint8_t *TK_RESTRICT length = edges[slot].length + start;
+            const uint8_t of_label = edges[slot].of_label;
+            const uint8_t of_distance = edges[slot].of_distance;
+            const uint8_t of_length = edges[slot].of_length;
+            for (int i = 0; i < TK_RUN; i++) {
+                uint8_t equal = (uint8_t)(1 + (label[i] == of_label)
+                    + (distance[i] == of_distance) + (length[i] == of_length));
+                product[i] *= (float)(int32_t)equal;
+            }
+        }
+        for (int i = 0; i < TK_RUN; i += TK_LANES)
+            for (int j = 0; j < TK_LANES; j++)
+                acc[j] += weight[start + i + j] * product[i + j];
+        tk_flush(acc, total);
+    }
+    for (int j = 0; j < 8; j++)
+        sum += total[j];
+    return sum;
+}
+
+/* out = base + the sum of rows; what is added up must fit a byte. */
+TK_CLONES static void tk_add_rows(
+    uint8_t *TK_RESTRICT out, const uint8_t *const *rows, int n_rows, uint8_t base, ptrdiff_t n)
+{
+    int done = 0;
+    if (n_rows >= 3) {
+        const uint8_t *TK_RESTRICT a = rows[0];
+        const uint8_t *TK_RESTRICT b = rows[1];
+        const uint8_t *TK_RESTRICT c = rows[2];
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = (uint8_t)(base + a[i] + b[i] + c[i]);
+        done = 3;
+    } else {
+        memset(out, base, (size_t)n);
+    }
+    for (; done < n_rows; done++) {
+        const uint8_t *TK_RESTRICT row = rows[done];
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = (uint8_t)(out[i] + row[i]);
+    }
+}
+
+enum { TK_TILE_ROWS = 4, TK_TILE_COLUMNS = 16, TK_STEP = 16 };
+
+/* out[r][c] = sum over i < n of left[i * left_step + r] * right[i * right_step + c], one tile of a
+   matrix product, in single precision (in two levels, again for the rounding): n is at most TK_RUN.
+   Written out by rows: as a loop over them gcc keeps the sums in memory, and takes seven times as
+   long. */
+TK_CLONES static void tk_tile(
+    float *TK_RESTRICT out, const float *TK_RESTRICT left, ptrdiff_t left_step,
+    const float *TK_RESTRICT right, ptrdiff_t right_step, ptrdiff_t n)
+{
+    float total[TK_TILE_ROWS * TK_TILE_COLUMNS] = {0};
+    for (ptrdiff_t start = 0; start < n; start += TK_STEP) {
+        const ptrdiff_t stop = n - start < TK_STEP ? n : start + TK_STEP;
+        float acc[TK_TILE_ROWS * TK_TILE_COLUMNS] = {0};
+        for (ptrdiff_t i = start; i < stop; i++) {
+            const float *a = left + i * left_step;
+            const float a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+            const float *TK_RESTRICT b = right + i * right_step;
+            for (int c = 0; c < TK_TILE_COLUMNS; c++) {
+                acc[c] += a0 * b[c];
+                acc[TK_TILE_COLUMNS + c] += a1 * b[c];
+                acc[2 * TK_TILE_COLUMNS + c] += a2 * b[c];
+                acc[3 * TK_TILE_COLUMNS + c] += a3 * b[c];
+            }
+        }
+        for (int j = 0; j < TK_TILE_ROWS * TK_TILE_COLUMNS; j++)
+            total[j] += acc[j];
+    }
+    memcpy(out, total, sizeof total);
+}
+
+/* out[i] += column[i] == value. */
+TK_CLONES static void tk_add_equal(
+    const int32_t *TK_RESTRICT column, ptrdiff_t n, int32_t value, uint16_t *TK_RESTRICT out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (uint16_t)(out[i] + (column[i] == value));
+}
+
+/* The sum of weight * head * modifier * (1 + equal edge properties) over n arcs, in double
+   precision; `skip` is added to the counts of equal node properties. */
+TK_CLONES static double tk_plain_arc_sum(
+    const uint16_t *TK_RESTRICT head, const uint16_t *TK_RESTRICT modifier, int skip_head,
+    int skip_modifier, const int32_t *TK_RESTRICT label, const int32_t *TK_RESTRICT distance,
+    const int32_t *TK_RESTRICT length, int32_t of_label, int32_t of_distance, int32_t of_length,
+    const double *TK_RESTRICT weight, ptrdiff_t n)
+{
+    double total[8] = {0};
+    double sum = 0;
+    double product[TK_RUN];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        const ptrdiff_t width = n - start < TK_RUN ? n - start : TK_RUN;
+        ptrdiff_t i = 0;
+        for (ptrdiff_t j = start; j < start + width; j++) {
+            int32_t equal = 1 + (label[j] == of_label) + (distance[j] == of_distance)
+                + (length[j] == of_length);
+            product[j - start] = weight[j] * (double)(((int32_t)head[j] + skip_head)
+                * ((int32_t)modifier[j] + skip_modifier) * equal);
+        }
+        for (; i + 8 <= width; i += 8)
+            for (int j = 0; j < 8; j++)
+                total[j] += product[i + j];
+        for (; i < width; i++)
+            sum += product[i];
+    }
+    for (int j = 0; j < 8; j++)
+        sum += total[j];
+    return sum;
+}
+
+/* The sum of weight * kernel over n support parts, arc by part by property: each compares all
+   n_properties of its head and of its modifier; nodes are rows, 0 equals nothing. */
+TK_CLONES static double tk_pair_sum(
+    const int32_t *TK_RESTRICT head, const int32_t *TK_RESTRICT modifier, ptrdiff_t n_properties,
+    const int32_t *TK_RESTRICT heads, const int32_t *TK_RESTRICT modifiers, int skip_head,
+    int skip_modifier, const int32_t *TK_RESTRICT label, const int32_t *TK_RESTRICT distance,
+    const int32_t *TK_RESTRICT length, int32_t of_label, int32_t of_distance, int32_t of_length,
+    const double *TK_RESTRICT weight, ptrdiff_t n)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const int32_t *TK_RESTRICT h = heads + i * n_properties;
+        const int32_t *TK_RESTRICT m = modifiers + i * n_properties;
+        int32_t of_head = skip_head, of_modifier = skip_modifier;
+        for (ptrdiff_t p = 0; p < n_properties; p++)
+            of_head += (h[p] == head[p]) & (head[p] != 0);
+        for (ptrdiff_t p = 0; p < n_properties; p++)
+            of_modifier += (m[p] == modifier[p]) & (modifier[p] != 0);
+        sum += weight[i] * (double)(of_head * of_modifier
+            * (1 + (label[i] == of_label) + (distance[i] == of_distance)
+                + (length[i] == of_length)));
+    }
+    return sum;
+}
+
+#endif

@@ -1,0 +1,46 @@
+"""The biaffine parser as a source of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.treebank.conllu import Sentence
+
+NAME = "biaffine"
+
+
+class BiaffineSource:
+    """A ViewSource whose lists a biaffine parser makes, on one thread.
+
+    parser: trained.  inventory: shared table of labels.  name: of its scores.
+    """
+
+    in_company = False
+
+    def __init__(
+        self,
+        parser: BiaffineParser,
+        *,
+        inventory: LabelInventory | None = None,
+        name: str = NAME,
+    ) -> None:
+        self.parser = parser
+        self.inventory = LabelInventory() if inventory is None else inventory
+        self.names = (name,)
+
+    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list of at most k trees for each sentence, in order."""
+        for trees in self.parser.kbest(sentences, k=k, inventory=self.inventory):
+            yield replace(trees, sources=self.names)
+
+    def score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[NDArray[np.float64]]:
+        """The parser's score of every tree: float64[k, 1] for each list, NaN where it has none."""
+        return [scores[:, None] for scores in self.parser.score(sentences, lists)]

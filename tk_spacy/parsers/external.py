@@ -1,0 +1,193 @@
+"""The view of any other parser, whose trees the user gives in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tk_spacy.errors import CandidateError, UserError
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource, is_kbest, matched
+from tk_spacy.parsers.names import FILE_PREFIX, VIEW_NAMES
+from tk_spacy.parsers.trainable import GivenView
+from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.utils.workdir import fingerprint
+
+# Part of every fingerprint: raise it when the same files give other lists than before.
+FORMAT = 1
+SUSPICIOUS_LEAD = 4.0
+"""Points of UAS by which a parser may be better on train than on dev."""
+
+_SOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def check_source_name(name: str) -> None:
+    """Raises UserError for what cannot be the name of a file view's scores."""
+    if not _SOURCE_NAME.fullmatch(name) or name in VIEW_NAMES:
+        raise UserError(
+            f"{FILE_PREFIX}{name}: {name!r} cannot name a view; take letters, digits, - and _, "
+            f"a letter first, and none of {', '.join(VIEW_NAMES)}"
+        )
+
+
+def check_files(
+    files: Mapping[str, Mapping[str, Path]], *, views: Sequence[str], parts: Sequence[str]
+) -> None:
+    """Raises UserError where a file view lacks the trees of a part, or others are given.
+
+    files: by the name of a file view and a part.  parts: those that need lists.
+    """
+    for source, given in files.items():
+        if f"{FILE_PREFIX}{source}" not in views:
+            raise UserError(
+                f"trees of {source} are given, but the views are {','.join(views)}; add "
+                f"{FILE_PREFIX}{source} to the views"
+            )
+        for part in given:
+            if part not in parts:
+                raise UserError(f"the trees {source}.{part} would have no effect; leave them out")
+    for view in views:
+        if not view.startswith(FILE_PREFIX):
+            continue
+        source = view.removeprefix(FILE_PREFIX)
+        check_source_name(source)
+        for part in parts:
+            if part not in files.get(source, {}):
+                raise UserError(
+                    f"the view {view} needs its trees of {part}: give --view-file "
+                    f"{source}.{part}=FILE"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileView(GivenView):
+    """Trees from files; see `read`.
+
+    source: what its scores are called.
+    parts: of each part of the treebank its name, its file, and the file of its trees.
+    scored: whether these are k-best files.
+    train_digest: SHA-256 of the trees of train, empty where they are not needed.
+    uas: of the first trees, by part.
+    """
+
+    source: str
+    parts: tuple[tuple[str, str, str], ...]
+    scored: bool
+    train_digest: str
+    uas: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def read(cls, source: str, parts: Mapping[str, tuple[Path, Path]]) -> FileView:
+        """A view from files that are all read once, to see that they fit.
+
+        parts: by the name of a part ("train", "dev", "test"), its treebank file and the file with
+            its trees, CoNLL-U or k-best (see `tree_files`).
+        Raises UserError where a file does not fit its part, or is of another kind than the others.
+        """
+        check_source_name(source)
+        kinds = {name: is_kbest(trees) for name, (_, trees) in parts.items()}
+        if len(set(kinds.values())) > 1:
+            said = ", ".join(f"{n} {'k-best' if kind else 'single'}" for n, kind in kinds.items())
+            raise UserError(
+                f"{FILE_PREFIX}{source}: its files must all be k-best lists or all hold one tree a "
+                f"sentence, but they are: {said}"
+            )
+        uas = []
+        for name, files in parts.items():
+            right = words = 0
+            for sentence, trees in _lists(source, *files, LabelInventory()):
+                right += int((trees.heads[trees.base] == sentence.heads).sum())
+                words += len(sentence)
+            uas.append((name, 100 * right / words))
+        return cls(
+            source=source,
+            parts=tuple((name, str(gold), str(trees)) for name, (gold, trees) in parts.items()),
+            scored=any(kinds.values()),
+            train_digest=fingerprint(parts["train"][1]) if "train" in parts else "",
+            uas=tuple(uas),
+        )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What its scores are called."""
+        return (self.source,)
+
+    @property
+    def name(self) -> str:
+        """As `--views` names it."""
+        return f"{FILE_PREFIX}{self.source}"
+
+    def notes(self) -> Iterator[str]:
+        """A warning where the trees of train seem to be by a parser that was trained on them."""
+        uas = dict(self.uas)
+        if uas.get("train", 0.0) > uas.get("dev", 100.0) + SUSPICIOUS_LEAD:
+            yield (
+                f"{self.name} has {uas['train']:.1f} UAS on train, but {uas['dev']:.1f} on dev: "
+                "its parser seems to know train's trees; parse each part of train by a parser "
+                "trained on the others, or the reranker learns to trust it too much"
+            )
+
+    def about(self) -> dict[str, Any]:
+        """What the model's own description tells; a model is used with trees of the same kind."""
+        return {
+            "files": {name: Path(trees).name for name, _, trees in self.parts},
+            "scored": self.scored,
+        }
+
+    def training_key(self) -> list[Any]:
+        """Nothing is trained."""
+        return [FORMAT]
+
+    def search_key(self) -> list[Any]:
+        """All that the lists of the folds depend on."""
+        return [FORMAT, self.train_digest, self.scored]
+
+    def check(self, sentences: Sequence[Sentence]) -> None:
+        """Nothing to check: `read` did."""
+
+    def open(
+        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
+    ) -> TreeFileSource:
+        """The trees, wherever the directory is, of any sentence of the parts."""
+        return TreeFileSource(
+            self.source, _Finder(self.source, self.parts, inventory), scored=self.scored
+        )
+
+
+class _Finder:
+    """Finds the list of a sentence by its sent_id and words, since a fold has some of train's.
+
+    A part is read when the parts before it have not the sentence.  Of sentences with the same words
+    and no sent_id the first one's trees are taken.
+    """
+
+    def __init__(
+        self, source: str, parts: Sequence[tuple[str, str, str]], inventory: LabelInventory
+    ) -> None:
+        self._source = source
+        self._inventory = inventory
+        self._unread = list(parts)
+        self._lists: dict[tuple[str | None, tuple[str, ...]], CandidateList] = {}
+
+    def __call__(self, sentence: Sentence) -> CandidateList:
+        key = (sentence.sent_id, sentence.forms)
+        while key not in self._lists:
+            if not self._unread:
+                raise CandidateError(
+                    f"{sentence.path}:{sentence.line}: no trees of {FILE_PREFIX}{self._source} for "
+                    "this sentence"
+                )
+            _, gold, trees = self._unread.pop(0)
+            for own, found in _lists(self._source, gold, trees, self._inventory):
+                self._lists.setdefault((own.sent_id, own.forms), found)
+        return self._lists[key]
+
+
+def _lists(
+    source: str, gold: str | Path, trees: str | Path, inventory: LabelInventory
+) -> Iterator[tuple[Sentence, CandidateList]]:
+    """The sentences of a part with their lists."""
+    return matched(TreeFile(trees, inventory=inventory, source=source), read_conllu(gold))

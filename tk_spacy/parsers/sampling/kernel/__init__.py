@@ -1,0 +1,1 @@
+"""The template kernel within the sampling parser's search."""

@@ -1,0 +1,1 @@
+"""The sampling parser's compiled search: arcs of a sentence, part scores, climbing, updates."""

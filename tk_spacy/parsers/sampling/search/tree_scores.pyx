@@ -1,0 +1,101 @@
+"""Scores of the parts of any trees, also of arcs that the pruner would not keep."""
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+from tk_spacy.features.columns cimport FIRST_MORPH, H, LABEL_M, M
+from tk_spacy.features.templates cimport (
+    Sink, Words, id_sink, listed_score, most_features, part_features, words_of,
+)
+from tk_spacy.parsers.sampling.search.crossing cimport crosses, crossing_score
+from tk_spacy.parsers.sampling.search.decoder cimport Scorer
+from tk_spacy.parsers.sampling.search.structs cimport CROSSING_UNIT, Model
+from tk_spacy.parsers.sampling.search.templates cimport MOST_CROSSING, MOST_EXTRA, arc_templates
+from tk_spacy.parallel.threads import effective_n_threads
+
+cdef enum:
+    ARC = 0
+
+
+def part_scores(
+    Scorer scorer, const int32_t[:, ::1] fields, const int32_t[::1] starts,
+    const int32_t[::1] lengths, const int32_t[::1] owners, const int32_t[:, ::1] rows, int kind,
+    *, n_threads=None,
+):
+    """The score of each part: float64[p].
+
+    fields, starts, lengths: flat sentences, see words.Corpus.  owners: int32[p], the sentence of
+    each part.  rows: int32[p, 9], as parts.extract_parts finds them.  kind: index of the part type
+    in part_types.PART_TYPES.  The values are those of the search, to the last bit.
+    """
+    out = np.zeros(rows.shape[0])
+    if not len(out):
+        return out
+    cdef double[::1] scores = out
+    cdef int threads = effective_n_threads(n_threads)
+    cdef size_t room = most_features(scorer.model.morph_end - FIRST_MORPH) + MOST_EXTRA
+    cdef uint32_t *ids = <uint32_t *>malloc(threads * room * sizeof(uint32_t))
+    if ids == NULL:
+        raise MemoryError("no memory for features")
+    cdef Py_ssize_t i
+    for i in prange(
+        rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=threads
+    ):
+        scores[i] = part_score(
+            &scorer.model, &fields[starts[owners[i]], 0], fields.shape[1], lengths[owners[i]],
+            &rows[i, 0], kind, ids + threadid() * room,
+        )
+    free(ids)
+    return out
+
+
+def crossing_scores(
+    Scorer scorer, const int32_t[:, ::1] fields, const int32_t[:, ::1] heads,
+    const int32_t[:, ::1] labels, double[::1] out,
+):
+    """Adds to out[j] what the crossing arcs of candidate j score.
+
+    fields: int32[n + 2, F], of one sentence.  heads, labels: int32[k, n].  out: float64[k].
+    """
+    cdef int n = <int>heads.shape[1], j, m, other, number
+    cdef int64_t total
+    cdef Words x = words_of(&fields[0, 0], fields.shape[1], n + 2, scorer.model.morph_end)
+    cdef uint32_t ids[MOST_CROSSING]
+    with nogil:
+        for j in range(heads.shape[0]):
+            total = 0
+            for m in range(1, n + 1):
+                number = 0
+                for other in range(1, n + 1):
+                    number += crosses(
+                        min(heads[j, other - 1], other), max(heads[j, other - 1], other),
+                        min(heads[j, m - 1], m), max(heads[j, m - 1], m),
+                    )
+                if number:
+                    total += <int64_t>number * crossing_score(
+                        &scorer.model, &x, heads[j, m - 1], m, labels[j, m - 1], ids
+                    )
+            out[j] += <double>total / CROSSING_UNIT
+
+
+cdef double part_score(
+    const Model *model, const int32_t *fields, Py_ssize_t n_fields, int n_rows, const int32_t *row,
+    int kind, uint32_t *ids,
+) noexcept nogil:
+    cdef Words x = words_of(fields, n_fields, n_rows, model.morph_end)
+    cdef Sink sink = id_sink(ids, model.mask)
+    cdef int i
+    # An arc's score is summed in single precision, as in the lattice.
+    cdef float bare = 0.0, with_label = 0.0
+    if kind == ARC:
+        sink.rows = True
+        arc_templates(&sink, &x, row[H], row[M])
+        for i in range(sink.count):
+            bare += model.weights[ids[i]]
+            with_label += model.weights[ids[i] + row[LABEL_M]]
+        return <double>bare + <double>with_label
+    part_features(&sink, &x, kind, row)
+    return <double><float>listed_score(&sink, model.weights)

@@ -1,0 +1,60 @@
+"""The sampling parser as a source of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.treebank.conllu import Sentence
+
+NAME = "sampling"
+
+
+class SamplingSource:
+    """A CandidateSource whose lists a sampling parser makes.
+
+    parser: trained.  inventory: shared table of labels.  n_threads: None for all cores.
+    name: of its scores.
+    in_company: see `ViewSource`.
+    """
+
+    in_company = False
+
+    def __init__(
+        self,
+        parser: SamplingParser,
+        *,
+        inventory: LabelInventory | None = None,
+        n_threads: int | None = None,
+        name: str = NAME,
+    ) -> None:
+        self.parser = parser
+        self.inventory = LabelInventory() if inventory is None else inventory
+        self.n_threads = n_threads
+        self.names = (name,)
+        # Now, so that the order of ids does not depend on which of several sources is asked first.
+        self.inventory.encode(parser.schema.labels)
+
+    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list of at most k trees for each sentence, in order."""
+        lists = self.parser.kbest(
+            sentences,
+            k=k,
+            inventory=self.inventory,
+            in_company=self.in_company,
+            n_threads=self.n_threads,
+        )
+        for trees in lists:
+            yield replace(trees, sources=self.names)
+
+    def score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[NDArray[np.float64]]:
+        """The parser's score of every tree: float64[k, 1] for each list, NaN where it has none."""
+        scores = self.parser.score(sentences, lists, n_threads=self.n_threads)
+        return [row[:, None] for row in scores]

@@ -1,0 +1,97 @@
+"""A spaCy pipeline that somebody else trained, as upstream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.pipeline import DependencyParser
+from spacy.util import load_model_from_config
+from spacy.vocab import Vocab
+
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.spacy_transition.training import backward_name, load_upstream_config
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.treebank.conllu import Sentence
+
+Pipeline = Language
+"""For modules that name a pipeline's type but must not import spaCy themselves."""
+
+
+def load_pipeline(name: str | os.PathLike[str]) -> Language:
+    """A spaCy pipeline by its directory or package name.  Raises UserError where there is none."""
+    name = os.fspath(name)
+    if Path(name, "meta.json").is_file() and not Path(name, "config.cfg").is_file():
+        raise UserError(
+            f"{name}: no spaCy pipeline: config.cfg is missing; give the directory of a whole one"
+        )
+    try:
+        return spacy.load(name)
+    except OSError as error:
+        if Path(name).is_dir():
+            raise UserError(f"{name}: no spaCy pipeline: {_first_line(error)}") from error
+        raise UserError(
+            f"{name}: neither a directory with a spaCy pipeline nor an installed pipeline package"
+        ) from error
+    except Exception as error:
+        # A damaged directory, or one of another version, fails in whatever part reads it.
+        raise UserError(
+            f"{name}: spaCy cannot load it ({type(error).__name__}: {_first_line(error)})"
+        ) from error
+
+
+def find_parser(nlp: Language, *, where: str) -> str:
+    """Name of the pipeline's dependency parser.  Raises UserError where it has none, or several."""
+    found = [name for name, pipe in nlp.pipeline if isinstance(pipe, DependencyParser)]
+    if len(found) == 1:
+        return found[0]
+    if "parser" in found:
+        return "parser"
+    names = ", ".join(nlp.pipe_names) or "nothing"
+    which = "no dependency parser" if not found else "several dependency parsers"
+    raise UserError(f"{where}: the pipeline has {which}; it has: {names}")
+
+
+def has_twin(nlp: Language, parser: str) -> bool:
+    """Whether a pipeline has the right-to-left twin of its parser (see `train_upstream`)."""
+    return backward_name(parser) in nlp.component_names
+
+
+def check_sentences(sentences: Iterable[Sentence]) -> None:
+    """Raises UserError, naming the place, for a sentence whose columns spaCy cannot take."""
+    vocab = Vocab()
+    seen: set[str] = set()
+    for sentence in sentences:
+        values = {*sentence.upos, *sentence.feats}
+        if values <= seen:
+            continue
+        try:
+            doc_from_sentence(vocab, sentence)
+        except UserError:
+            raise
+        except ValueError as error:
+            place = f"{sentence.path}:{sentence.line}"
+            raise UserError(f"{place}: spaCy cannot take UPOS or FEATS here: {error}") from error
+        seen |= values
+
+
+def check_config(
+    path: str | os.PathLike[str] | None, *, max_steps: int | None = None, seed: int | None = None
+) -> str:
+    """Name of the parser that a training config makes.  Raises UserError where it makes none."""
+    config = load_upstream_config(path, max_steps=max_steps, seed=seed)
+    where = "the default config" if path is None else os.fspath(path)
+    try:
+        nlp = load_model_from_config(config, auto_fill=True)
+    except Exception as error:
+        # Unknown factories, architectures and settings each have an error type of their own.
+        reason = " ".join(str(error).split())
+        raise UserError(f"{where}: spaCy cannot build this config: {reason}") from error
+    return find_parser(nlp, where=where)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["no reason given"])[0]

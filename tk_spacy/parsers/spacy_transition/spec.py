@@ -1,0 +1,212 @@
+"""The view of spaCy's transition parsers, trained here or given by the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from spacy.about import __version__ as spacy_version
+from spacy.util import load_config_from_str
+
+from tk_spacy.errors import UserError
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.base import Report
+from tk_spacy.parsers.names import SPACY
+from tk_spacy.parsers.names import TK_BIAFFINE as BIAFFINE_PARSER
+from tk_spacy.parsers.names import TK_PARSER as SAMPLING_PARSER
+from tk_spacy.parsers.names import TK_RERANKER as RERANKER
+from tk_spacy.parsers.names import TK_UDPIPE as UDPIPE_PARSER
+from tk_spacy.parsers.spacy_transition.loading import (
+    check_config,
+    check_sentences,
+    find_parser,
+    has_twin,
+    load_pipeline,
+)
+from tk_spacy.parsers.spacy_transition.source import Search, SpacySource, source_names
+from tk_spacy.parsers.spacy_transition.training import (
+    TrainingStep,
+    drop_attribute,
+    load_upstream_config,
+    train_upstream,
+)
+from tk_spacy.parsers.trainable import GivenView
+from tk_spacy.treebank.conllu import Sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpacyView:
+    """A spaCy parser trained by its config, perhaps with a twin that reads from right to left.
+
+    config: text of the training config, complete (see `from_config`); component: its parser.
+    backward: train the twin too (see `train_upstream`): better lists, in twice the time.
+    search, runs, beam_width: see `SpacySource`.
+    label: what the config and its changes are called in the model's description.
+    """
+
+    name: ClassVar[str] = SPACY
+    given: ClassVar[bool] = False
+
+    config: str
+    component: str = "parser"
+    backward: bool = False
+    search: Search = "discrepancy"
+    runs: int = 4
+    beam_width: int | None = None
+    label: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def from_config(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        max_steps: int | None = None,
+        seed: int | None = None,
+        component: str | None = None,
+        xpos: bool = True,
+        **settings: Any,
+    ) -> SpacyView:
+        """A view by a config file, None for the package's own, with changed steps and seed.
+
+        component: of the config's parsers, None for its only one, which is built to see that the
+            config is sound.
+        xpos: whether the parser may read the XPOS column (TAG), if the config says so.
+        settings: the rest.
+        Raises UserError where the file is no config that spaCy can build.
+        """
+        config = load_upstream_config(path, max_steps=max_steps, seed=seed)
+        if component is None:
+            component = check_config(path, max_steps=max_steps, seed=seed)
+        elif component not in config["nlp"]["pipeline"]:
+            where = "the default config" if path is None else os.fspath(path)
+            raise UserError(
+                f"{where}: no component {component!r} in its pipeline {config['nlp']['pipeline']}"
+            )
+        if not xpos:
+            drop_attribute(config, "TAG")
+        name = "default" if path is None else Path(path).name
+        label = (("config", name), ("max_steps", max_steps))
+        return cls(config=config.to_str(), component=component, label=label, **settings)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What its scores are called."""
+        return source_names(backward=self.backward)
+
+    def about(self) -> dict[str, Any]:
+        """The settings for the model's own description."""
+        return {**dict(self.label), "backward": self.backward, "search": self.search}
+
+    def training_key(self) -> list[Any]:
+        """All that a trained parser depends on."""
+        return [spacy_version, self.config, self.component, self.backward]
+
+    def search_key(self) -> list[Any]:
+        """All that its lists depend on."""
+        return [self.search, self.runs, self.beam_width]
+
+    def check(self, sentences: Sequence[Sentence]) -> None:
+        """Raises UserError for columns that spaCy cannot take."""
+        check_sentences(sentences)
+
+    def train(
+        self,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence],
+        directory: Path,
+        *,
+        n_threads: int | None,
+        report: Report,
+    ) -> None:
+        """Train by spaCy's own loop, on one thread: the best state on dev, else the last."""
+
+        def on_step(step: TrainingStep) -> None:
+            report(step.step, step.of)
+
+        train_upstream(
+            train,
+            dev=dev,
+            config=load_config_from_str(self.config, interpolate=False),
+            backward=self.backward,
+            progress=on_step,
+        ).to_disk(directory)
+
+    def open(
+        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
+    ) -> SpacySource:
+        """The parser that `train` wrote."""
+        return SpacySource(
+            load_pipeline(directory),
+            component=self.component,
+            backward=self.backward,
+            search=self.search,
+            runs=self.runs,
+            beam_width=self.beam_width,
+            inventory=inventory,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenSpacyView(GivenView):
+    """A pipeline that somebody else trained; see `from_pipeline`."""
+
+    name: ClassVar[str] = SPACY
+
+    pipeline: str
+    component: str
+    backward: bool
+    search: Search = "discrepancy"
+
+    @classmethod
+    def from_pipeline(cls, pipeline: str, *, search: Search = "discrepancy") -> GivenSpacyView:
+        """A view by a pipeline's directory or package.
+
+        Raises UserError where it has no parser, or what the model is to add to it already.
+        """
+        nlp = load_pipeline(pipeline)
+        parser = find_parser(nlp, where=pipeline)
+        for name in (RERANKER, SAMPLING_PARSER, BIAFFINE_PARSER, UDPIPE_PARSER):
+            if name in nlp.component_names:
+                raise UserError(
+                    f"{pipeline}: has a component {name!r} already; give a pipeline without it "
+                    f"(nlp.remove_pipe({name!r}), then nlp.to_disk)"
+                )
+        return cls(
+            pipeline=pipeline, component=parser, backward=has_twin(nlp, parser), search=search
+        )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What its scores are called."""
+        return source_names(backward=self.backward)
+
+    def about(self) -> dict[str, Any]:
+        """The settings for the model's own description."""
+        return {"pipeline": self.pipeline, "backward": self.backward, "search": self.search}
+
+    def training_key(self) -> list[Any]:
+        """Which pipeline it is."""
+        return [spacy_version, self.pipeline, self.component, self.backward]
+
+    def search_key(self) -> list[Any]:
+        """All that its lists depend on."""
+        return [self.search]
+
+    def check(self, sentences: Sequence[Sentence]) -> None:
+        """Raises UserError for columns that spaCy cannot take."""
+        check_sentences(sentences)
+
+    def open(
+        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
+    ) -> SpacySource:
+        """The pipeline, wherever the directory is."""
+        return SpacySource(
+            load_pipeline(self.pipeline),
+            component=self.component,
+            backward=self.backward,
+            search=self.search,
+            inventory=inventory,
+        )

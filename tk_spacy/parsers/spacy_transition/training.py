@@ -1,0 +1,294 @@
+"""Training an upstream parser from sentences, through spaCy's own config and training loop."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import spacy
+from spacy.pipeline import DependencyParser
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train as train_loop
+from spacy.util import load_config, load_config_from_str, registry
+from thinc.api import NumpyOps, get_current_ops, use_ops
+from threadpoolctl import threadpool_limits
+
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.spacy_transition.mirror import mirrored_sentence
+from tk_spacy.spacy_io.conversion import place_of
+from tk_spacy.treebank.conllu import Sentence, write_conllu
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from thinc.api import Config
+
+READER = "tk_spacy.ConlluCorpus.v1"
+LOGGER = "tk_spacy.ProgressLogger.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """Where a training stands: reported after every step.
+
+    losses: the component losses since the last evaluation, empty between evaluations.
+    scores: spaCy's scores of the development set (0 to 1), empty between evaluations.
+    """
+
+    step: int
+    of: int
+    losses: dict[str, float]
+    scores: dict[str, float]
+
+
+Progress = Callable[[TrainingStep], None]
+
+
+def default_config_text() -> str:
+    """The config that upstream parsers are trained with where none is given."""
+    return resources.files("tk_spacy.configs").joinpath("parser.cfg").read_text(encoding="utf-8")
+
+
+def load_upstream_config(
+    path: str | os.PathLike[str] | None,
+    *,
+    max_steps: int | None = None,
+    seed: int | None = None,
+) -> Config:
+    """A training config, the default one where path is None, with overridden steps and seed.
+
+    Raises UserError where the file is missing or no spaCy training config.
+    """
+    try:
+        if path is None:
+            config = load_config_from_str(default_config_text(), interpolate=False)
+        else:
+            config = load_config(Path(path), interpolate=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise UserError(f"{path}: not a config that spaCy can read: {reason}") from error
+    if "training" not in config or "nlp" not in config:
+        raise UserError(f"{path}: no spaCy training config: it needs [nlp] and [training]")
+    if max_steps is not None:
+        if max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+        config["training"]["max_steps"] = max_steps
+        _shorten_warm_up(config, max_steps)
+    if not config["training"].get("max_steps"):
+        raise UserError(f"{path}: [training] max_steps must be set, so that training ends")
+    if seed is not None:
+        config.setdefault("system", {})["seed"] = seed
+        config["training"]["seed"] = seed
+    return config
+
+
+def drop_attribute(config: dict[str, Any], name: str) -> None:
+    """Take an attribute of tokens, such as TAG, out of all that a config embeds."""
+    for block in config.values():
+        if not isinstance(block, dict):
+            continue
+        attributes = block.get("attrs")
+        if isinstance(attributes, list) and name in attributes:
+            place = attributes.index(name)
+            block["attrs"] = attributes[:place] + attributes[place + 1 :]
+            if isinstance(rows := block.get("rows"), list):
+                block["rows"] = rows[:place] + rows[place + 1 :]
+        drop_attribute(block, name)
+
+
+def _shorten_warm_up(config: Config, max_steps: int) -> None:
+    # Fewer steps than the config was written for must not be spent on warming up.
+    rate = config["training"].get("optimizer", {}).get("learn_rate")
+    if isinstance(rate, dict) and isinstance(rate.get("warmup_steps"), int):
+        rate["warmup_steps"] = min(rate["warmup_steps"], max(1, max_steps // 10))
+
+
+def train_upstream(
+    train: Sequence[Sentence],
+    *,
+    dev: Sequence[Sentence] | None = None,
+    config: str | os.PathLike[str] | Config | None = None,
+    max_steps: int | None = None,
+    seed: int | None = None,
+    backward: bool = False,
+    progress: Progress | None = None,
+) -> Language:
+    """A spaCy pipeline trained on sentences with trees.
+
+    train, dev: sentences.  With dev it is evaluated every [training] eval_frequency steps and the
+        best state is returned; without, the state after the last step.
+    config: a spaCy training config or its path; its corpora are replaced by the sentences.  None
+        takes the package's own (`configs/parser.cfg`), whose parser component is "parser".
+    max_steps, seed: replace the config's.
+    backward: also train a twin of each parser that reads from right to left.  It is in the pipeline
+        under `backward_name`, disabled: `SpacySource` uses it, `nlp(text)` does not.
+    progress: called after each step; with `backward`, steps are those of both.
+
+    The same input gives the same parser on the same machine.  Raises UserError where there are no
+    sentences, a sentence has no tree, or the config is not usable.
+    """
+    if not train:
+        raise UserError("no sentence to train a parser on")
+    for sentence in (*train, *(dev or ())):
+        if not sentence.has_tree:
+            raise UserError(f"{place_of(sentence)}: no tree to train a parser on: HEAD is '_'")
+    if config is None or isinstance(config, str | os.PathLike):
+        config = load_upstream_config(config, max_steps=max_steps, seed=seed)
+    else:
+        config = config.copy()
+        for key, value in (("max_steps", max_steps), ("seed", seed)):
+            if value is not None:
+                config["training"][key] = value
+    steps = _Steps(config["training"]["max_steps"], 2 if backward else 1, progress)
+    nlp = _train(train, dev, config, steps)
+    if backward:
+        steps.trained = 1
+        turned = [mirrored_sentence(s) for s in train]
+        turned_dev = [mirrored_sentence(s) for s in dev] if dev else None
+        _add_twins(nlp, _train(turned, turned_dev, config, steps))
+    return nlp
+
+
+def backward_name(component: str) -> str:
+    """Name of a parser's twin that reads from right to left."""
+    return f"{component}_backward"
+
+
+def _train(
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence] | None,
+    config: Config,
+    steps: _Steps,
+) -> Language:
+    config = config.copy()
+    with tempfile.TemporaryDirectory(prefix="tk_spacy_upstream_") as folder:
+        data = Path(folder)
+        corpora = {"train": _write(data / "train.conllu", train), "dev": None}
+        if dev:
+            corpora["dev"] = _write(data / "dev.conllu", dev)
+        original = config.copy()
+        _set_corpora(config, corpora)
+        with _fast_products():
+            nlp = init_nlp(config)
+            train_loop(nlp, data, stdout=_ProgressStream(steps), stderr=io.StringIO())
+        nlp = spacy.load(data / ("model-best" if dev else "model-last"))
+    # The model must not remember files that are gone, nor this function's logger.
+    nlp.config["corpora"] = original.get("corpora", {})
+    nlp.config["paths"].update(original.get("paths", {}))
+    nlp.config["training"].update(
+        {"logger": {"@loggers": "spacy.ConsoleLogger.v1"}, **original["training"]}
+    )
+    return nlp
+
+
+@contextmanager
+def _fast_products() -> Iterator[None]:
+    """Matrix products by numpy's BLAS where thinc would take BLIS: 1.7 times as fast on AVX-512.
+
+    On one thread: these matrices are small, several trainings may run at once, and the result must
+    not depend on the number of threads.
+    """
+    if type(get_current_ops()) is NumpyOps:
+        with threadpool_limits(limits=1, user_api="blas"), use_ops("numpy", use_blis=False):
+            yield
+    else:  # a GPU, or a platform's own operations
+        yield
+
+
+def _add_twins(nlp: Language, twin: Language) -> None:
+    for name, pipe in twin.pipeline:
+        if not isinstance(pipe, DependencyParser):
+            continue
+        for other, listened in twin.pipeline:
+            if name in getattr(listened, "listening_components", []):
+                twin.replace_listeners(other, name, ["model.tok2vec"])
+        nlp.add_pipe(name, source=twin, name=backward_name(name))
+        nlp.disable_pipe(backward_name(name))
+
+
+def _write(path: Path, sentences: Sequence[Sentence]) -> str:
+    write_conllu(path, sentences)
+    return str(path)
+
+
+def _set_corpora(config: Config, paths: dict[str, str | None]) -> None:
+    old = config.get("corpora", {}).get("train", {})
+    gold_tags = old.get("gold_tags", True) if old.get("@readers") == READER else True
+    config["corpora"] = {
+        name: {"@readers": READER, "path": path, "gold_tags": gold_tags, "limit": 0}
+        for name, path in paths.items()
+    }
+    training = config["training"]
+    training["train_corpus"] = "corpora.train"
+    training["dev_corpus"] = "corpora.dev"
+    training["logger"] = {"@loggers": LOGGER}
+    if paths["dev"] is None:
+        # spaCy evaluates at step 0 in any case: there on no sentence at all.
+        training["eval_frequency"] = training["max_steps"] + 1
+        training["patience"] = 0
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts the steps of several trainings as one."""
+
+    max_steps: int
+    trainings: int
+    progress: Progress | None
+    trained: int = 0
+
+    def report(self, step: int, info: dict[str, Any] | None) -> None:
+        if self.progress is None:
+            return
+        info = info or {}
+        self.progress(
+            TrainingStep(
+                # spaCy counts steps from 0 and takes one more than max_steps.
+                step=self.trained * (self.max_steps + 1) + step,
+                of=self.trainings * (self.max_steps + 1) - 1,
+                losses={k: float(v) for k, v in info.get("losses", {}).items()},
+                scores={
+                    k: v
+                    for k, v in (info.get("other_scores") or {}).items()
+                    if isinstance(v, float)
+                },
+            )
+        )
+
+
+class _ProgressStream(io.StringIO):
+    """Swallows what spaCy prints, and carries the counter to the logger, which gets it."""
+
+    def __init__(self, steps: _Steps) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@registry.loggers(LOGGER)
+def create_progress_logger() -> Callable[..., Any]:
+    """Logger that reports to `train_upstream` instead of printing."""
+
+    def set_up(
+        nlp: Language, stdout: IO[str], stderr: IO[str]
+    ) -> tuple[Callable[[dict[str, Any] | None], None], Callable[[], None]]:
+        steps: _Steps | None = getattr(stdout, "steps", None)
+        step = -1
+
+        def log_step(info: dict[str, Any] | None) -> None:
+            nonlocal step
+            step += 1
+            if steps is not None:
+                steps.report(step, info)
+
+        return log_step, lambda: None
+
+    return set_up

@@ -1,0 +1,105 @@
+"""What the views of this package's own parsers have in common, and those of given ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+from tk_spacy.parsers.base import Report, Sentences
+
+if TYPE_CHECKING:
+    from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+    from tk_spacy.parsers.sampling.settings import SamplingSettings
+    from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+    from tk_spacy.utils.serialization import StoredModel
+
+OwnSettings = TypeVar("OwnSettings", bound="SamplingSettings | BiaffineSettings | UdpipeSettings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnView(ABC, Generic[OwnSettings]):
+    """A parser that is trained here, with its settings: all of a `View` but `open`.
+
+    name: of the view and its scores; that of the kind, unless there are several of it.
+    format: part of every fingerprint; to be raised when the same settings give another parser than
+        before.  search_only: the settings that a trained parser does not depend on.
+    """
+
+    format: ClassVar[int]
+    search_only: ClassVar[tuple[str, ...]]
+    given: ClassVar[bool] = False
+
+    settings: OwnSettings
+    name: str = ""  # each kind has its own
+
+    @staticmethod
+    @abstractmethod
+    def read_settings(changes: Mapping[str, Any]) -> OwnSettings:
+        """Settings, some changed from their defaults.  Raises UserError for bad ones."""
+
+    @classmethod
+    def from_settings(cls, changes: Mapping[str, Any], *, name: str | None = None) -> Self:
+        """A view with some settings changed from their defaults.  Raises UserError for bad ones."""
+        view = cls(settings=cls.read_settings(changes))
+        return view if name is None else replace(view, name=name)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What its scores are called."""
+        return (self.name,)
+
+    def about(self) -> dict[str, Any]:
+        """The settings for the model's own description."""
+        return self.settings.to_dict()
+
+    def training_key(self) -> list[Any]:
+        """All that a trained parser depends on."""
+        settings = self.settings.to_dict()
+        kept = {name: settings[name] for name in settings if name not in self.search_only}
+        return [self.format, kept]
+
+    def search_key(self) -> list[Any]:
+        """What its lists depend on besides."""
+        return [getattr(self.settings, name) for name in self.search_only]
+
+    def check(self, sentences: Sentences) -> None:
+        """Nothing to check: every sentence that can be read can be parsed."""
+
+    @abstractmethod
+    def fit(
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+    ) -> StoredModel:
+        """A parser trained on sentences; dev may be empty."""
+
+    def train(
+        self,
+        train: Sentences,
+        dev: Sentences,
+        directory: Path,
+        *,
+        n_threads: int | None,
+        report: Report,
+    ) -> None:
+        """Train a parser and write its files."""
+        self.fit(train, dev, n_threads=n_threads, report=report).write_files(directory)
+
+
+class GivenView:
+    """A parser that is there already, or its trees are: no training of a `View`."""
+
+    __slots__ = ()
+    given: ClassVar[bool] = True
+
+    def train(
+        self,
+        train: Sentences,
+        dev: Sentences,
+        directory: Path,
+        *,
+        n_threads: int | None,
+        report: Report,
+    ) -> None:
+        """Nothing: it is trained."""

@@ -1,0 +1,126 @@
+"""A trained UDPipe parser: one tree for each sentence, no scores."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.udpipe.library import udpipe
+from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.repair import repaired
+from tk_spacy.utils.serialization import META, StoredModel
+
+WEIGHTS = "parser.udpipe"
+ROOT = "root"
+"""What UDPipe calls the relation of the root's child, and no other."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UdpipeParser(StoredModel):
+    """A trained UDPipe parser.
+
+    model: UDPipe's own bytes, a parser without tokenizer and tagger.  settings: as trained.
+    root_label: DEPREL of the root's child in the treebank, mostly "root".
+    labels: the DEPREL values that it can give.  about: further facts for meta.json, JSON values.
+    """
+
+    FORMAT = "tk-spacy UDPipe parser"
+    VERSION = OLDEST = 1
+    FILES = (META, WEIGHTS)
+
+    model: bytes
+    settings: UdpipeSettings
+    root_label: str
+    labels: tuple[str, ...]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        library = udpipe()
+        with tempfile.TemporaryDirectory(prefix="tk_spacy_udpipe_") as folder:
+            path = Path(folder, WEIGHTS)  # it reads files only
+            path.write_bytes(self.model)
+            model = library.Model.load(str(path))
+        if not model:
+            raise UserError("UDPipe cannot read this parser: it is damaged; train it again")
+        return model
+
+    def parse(
+        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
+        """The tree of each sentence, with one root: heads int32[n], and DEPREL values.
+
+        n_threads: UDPipe uses one whatever is asked for.
+        Raises UserError where UDPipe is not installed.
+        """
+        library, model = udpipe(), self._loaded
+        options = f"beam_search={self.settings.beam_search}"
+        for sentence in sentences:
+            error = library.ProcessingError()
+            own = library.Sentence()
+            for form, *columns in zip(*word_columns(sentence), strict=True):
+                word = own.addWord(form)
+                word.lemma, word.upostag, word.xpostag, word.feats = columns
+            if not model.parse(own, options, error):
+                place = f"{sentence.path}:{sentence.line}"
+                raise UserError(f"{place}: UDPipe cannot parse this sentence: {error.message}")
+            words = list(own.words)[1:]
+            heads, labels = repaired([w.head for w in words], [w.deprel for w in words])
+            deprels = [
+                self.root_label if not head else to_deprel(label)
+                for head, label in zip(heads, labels, strict=True)
+            ]
+            yield np.array(heads, dtype=np.int32), tuple(deprels)
+
+    # Storage
+
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
+        more = {"root_label": self.root_label, "labels": list(self.labels), **self.about}
+        return {META: self._meta(self.settings.to_dict(), more), WEIGHTS: self.model}
+
+    @classmethod
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`; see `StoredModel`."""
+        if not files[WEIGHTS]:
+            raise ValueError(f"{WEIGHTS} is empty")
+        return cls(
+            model=files[WEIGHTS],
+            settings=UdpipeSettings.from_dict(meta["settings"]),
+            root_label=str(meta["root_label"]),
+            labels=tuple(map(str, meta["labels"])),
+            about=cls._about(meta, "root_label", "labels"),
+        )
+
+
+def word_columns(sentence: Sentence) -> list[list[str]]:
+    """FORM, LEMMA, UPOS, XPOS and FEATS as UDPipe's own reader gives them: empty for "_"."""
+    others = (sentence.lemmas, sentence.upos, sentence.xpos, sentence.feats)
+    return [
+        list(sentence.forms),
+        *([("" if value == "_" else value) for value in column] for column in others),
+    ]
+
+
+def to_udpipe(deprel: str, head: int) -> str:
+    """A label as UDPipe wants it: the root's child is called "root", and no other word.
+
+    Other words' "root" gets an underscore in front, and so does what looks like that already.
+    """
+    if not head:
+        return ROOT
+    return f"_{deprel}" if deprel.lstrip("_") == ROOT else deprel
+
+
+def to_deprel(label: str) -> str:
+    """The inverse of `to_udpipe` for words that are not the root's child."""
+    return label[1:] if label.startswith("_") and label.lstrip("_") == ROOT else label

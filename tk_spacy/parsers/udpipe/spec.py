@@ -1,0 +1,59 @@
+"""The view of UDPipe's parser, trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.base import Report, Sentences
+from tk_spacy.parsers.names import UDPIPE
+from tk_spacy.parsers.trainable import OwnView
+from tk_spacy.parsers.udpipe.library import version
+from tk_spacy.parsers.udpipe.parser import UdpipeParser
+from tk_spacy.parsers.udpipe.settings import SEARCH_ONLY, UdpipeSettings
+from tk_spacy.parsers.udpipe.source import UdpipeSource
+from tk_spacy.parsers.udpipe.training import train_udpipe_parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UdpipeView(OwnView[UdpipeSettings]):
+    """A UDPipe parser with its settings.  There is one at most: its scores have one name."""
+
+    format: ClassVar[int] = 1
+    search_only: ClassVar[tuple[str, ...]] = SEARCH_ONLY
+
+    name: str = field(default=UDPIPE, init=False)
+
+    @staticmethod
+    def read_settings(changes: Mapping[str, Any]) -> UdpipeSettings:
+        """Settings, some changed from their defaults.
+
+        Raises UserError for bad ones, and where UDPipe is not installed.
+        """
+        version()
+        return UdpipeSettings.from_dict(changes)
+
+    def about(self) -> dict[str, Any]:
+        """The settings for the model's own description, and UDPipe's version."""
+        return {**OwnView.about(self), "udpipe": version()}
+
+    def training_key(self) -> list[Any]:
+        """All that a trained parser depends on."""
+        number, kept = OwnView.training_key(self)
+        return [number, version(), kept]
+
+    def fit(
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+    ) -> UdpipeParser:
+        """A parser trained on sentences; with dev the best of its passes."""
+        return train_udpipe_parser(sentences, dev, settings=self.settings, report=report)
+
+    def open(
+        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
+    ) -> UdpipeSource:
+        """The parser that `train` wrote, searching as the settings say now."""
+        parser = replace(UdpipeParser.from_disk(directory), settings=self.settings)
+        return UdpipeSource(parser, inventory=inventory)

@@ -1,0 +1,51 @@
+"""What the spaCy component checks, declares and scores; light, as the component itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spacy.errors import Errors
+
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.names import SEARCHES
+
+if TYPE_CHECKING:
+    pass
+
+
+def check_config(
+    name: str, *, sources: Sequence[str], search: str, k: int, n_threads: int | None
+) -> None:
+    """Raise UserError for a config value that the component `name` cannot use."""
+    from tk_spacy.kbest.candidates import MAX_K  # noqa: PLC0415  (heavy)
+
+    check_count(name, "k", k, at_most=MAX_K)
+    if n_threads is not None:
+        check_count(name, "n_threads", n_threads)
+    if search not in SEARCHES:
+        raise UserError(f"{name}: search is {search!r}; choose {' or '.join(SEARCHES)}")
+    for source in sources or ("",):
+        if not source or source == name or list(sources).count(source) > 1:
+            raise UserError(
+                f"{name}: source is {source!r}; it must name the pipeline's parser, or several "
+                f"different ones"
+            )
+
+
+def check_count(
+    name: str, setting: str, value: object, *, at_least: int = 1, at_most: int | None = None
+) -> None:
+    """Raise UserError for anything but an int within the bounds."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+        raise UserError(f"{name}: {setting} is {value!r}; it must be {at_least} or more")
+    if at_most is not None and value > at_most:
+        raise UserError(f"{name}: {setting} is {value}; it must be {at_most} or less")
+
+
+def untrained(name: str, attribute: str = "reranker") -> str:
+    """What to say where the component is used before it has a model."""
+    return (
+        f"{Errors.E109.format(name=name)} Or load a trained model: name it as model in "
+        f"[initialize.components.{name}], or set the component's `{attribute}`."
+    )

@@ -1,0 +1,163 @@
+"""Choosing trees for the sentences of Docs: the parsers' candidates, then the reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.util import minibatch
+
+from tk_spacy.ensemble.merging import merge
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.pipeline.sources import DocSource
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.spacy_io.doc_trees import DocSentence
+
+SENTENCES_AT_A_TIME = 128
+"""Sentences whose candidates are held in memory together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What is decided about one sentence.
+
+    tree: the chosen heads (int32[m]) and labels of its words; None where the Doc keeps its own.
+    confidence: softmax of the final scores, at the chosen tree; 1 for a single candidate, None
+        where the Doc's tree could not be used.
+    margin: the chosen tree's final score minus the next best; None below two candidates.
+    n_candidates: trees compared, the Doc's own included; 0 where it could not be used.
+    """
+
+    sentence: DocSentence
+    tree: tuple[NDArray[np.int32], tuple[str, ...]] | None = None
+    confidence: float | None = None
+    margin: float | None = None
+    n_candidates: int = 0
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain data, which survives processes, bytes and DocBin."""
+        return {
+            "start": self.sentence.start,
+            "end": self.sentence.end,
+            "changed": self.tree is not None,
+            "confidence": self.confidence,
+            "margin": self.margin,
+            "n_candidates": self.n_candidates,
+        }
+
+
+def choose_trees(
+    reranker: Reranker,
+    sources: Sequence[DocSource],
+    sentences: Iterable[DocSentence],
+    *,
+    inventory: LabelInventory,
+    k: int,
+    n_threads: int | None = None,
+) -> Iterator[Choice]:
+    """The choice for each sentence, in order; the Docs stay as they are.
+
+    sources: the parsers, which share the inventory; the Docs' own trees are taken for the first's.
+    """
+    for batch in minibatch(sentences, size=SENTENCES_AT_A_TIME):
+        asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
+        lists = _candidates(asked, sources, inventory=inventory, k=k)
+        pairs = []
+        for sentence, trees in zip(asked, lists, strict=True):
+            if len(trees) > 1:
+                pairs.append((sentence, reranker.completed(sentence.as_sentence(), trees)))
+        scores = reranker.batch_scores(
+            [(s.as_sentence(), trees) for s, trees in pairs], n_threads=n_threads
+        )
+        choices = {
+            id(sentence): _choose(sentence, trees, reranker.combined(trees, own))
+            for (sentence, trees), own in zip(pairs, scores, strict=True)
+        }
+        for sentence in batch:
+            yield choices.get(id(sentence)) or _no_choice(sentence)
+
+
+def _choose(sentence: DocSentence, trees: CandidateList, final: NDArray[np.float64]) -> Choice:
+    best = int(final.argmax())
+    heads, deprels = trees.heads[best], trees.deprels(best)
+    assert sentence.heads is not None
+    is_own = np.array_equal(heads, sentence.heads) and deprels == tuple(sentence.deprels)
+    return Choice(
+        sentence=sentence,
+        tree=None if is_own else (heads, deprels),
+        confidence=float(1.0 / np.exp(final - final[best]).sum()),
+        margin=float(final[best] - np.delete(final, best).max()),
+        n_candidates=len(trees),
+    )
+
+
+def _no_choice(sentence: DocSentence) -> Choice:
+    if sentence.heads is None:
+        return Choice(sentence)
+    return Choice(sentence, confidence=1.0, n_candidates=1)
+
+
+def _candidates(
+    sentences: Sequence[DocSentence],
+    sources: Sequence[DocSource],
+    *,
+    inventory: LabelInventory,
+    k: int,
+) -> list[CandidateList]:
+    """Trees over words from all sources with the scores of all, as `MergedSource` makes them."""
+    if not sentences:
+        return []
+    wants_own = sources[0].wants_own
+    proposed = [
+        [
+            _with_own_tree(sentence, found, source, inventory, is_base=not number)
+            if wants_own or found is None
+            else found
+            for sentence, found in zip(sentences, source.trees(sentences, k=k), strict=True)
+        ]
+        for number, source in enumerate(sources)
+    ]
+    lists = [merge(own, k=k) for own in zip(*proposed, strict=True)]
+    start = 0
+    for source in sources:
+        columns = slice(start, start := start + len(source.names))
+        open_ = [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, columns]).any()]
+        found = source.score([sentences[i] for i in open_], [lists[i] for i in open_])
+        for i, own in zip(open_, found, strict=True):
+            scores = lists[i].scores.copy()
+            known = scores[:, columns]
+            scores[:, columns] = np.where(np.isnan(known), own, known)
+            lists[i] = lists[i].with_scores(scores)
+    return lists
+
+
+def _with_own_tree(
+    sentence: DocSentence,
+    found: CandidateList | None,
+    source: DocSource,
+    inventory: LabelInventory,
+    *,
+    is_base: bool,
+) -> CandidateList:
+    """A source's trees, the Doc's own among them: as base, or after all others.
+
+    It mostly is among them already; where a parser saw more than the sentence, it need not be.
+    """
+    assert sentence.heads is not None
+    heads, labels = sentence.heads[None], inventory.encode(sentence.deprels)[None]
+    scores = np.full((1, len(source.names)), np.nan)
+    bases: Mapping[str, int] = {}
+    base = 0
+    if found is not None:
+        base = len(found) if is_base else found.base
+        bases = found.bases
+        heads = np.concatenate([found.heads, heads])
+        labels = np.concatenate([found.labels, labels])
+        scores = np.concatenate([found.scores, scores])
+    return CandidateList.from_arrays(
+        heads, labels, scores,
+        inventory=inventory, sources=source.names, base=base, bases=bases,
+    )  # fmt: skip

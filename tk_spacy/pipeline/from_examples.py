@@ -1,0 +1,236 @@
+"""Training a reranker from spaCy Examples, as `TkReranker.initialize` does."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from spacy.training import Example
+
+from tk_spacy.ensemble.jackknife import FoldProgress, jackknife
+from tk_spacy.errors import CandidateError
+from tk_spacy.features.schema import Schema, morph_note
+from tk_spacy.features.word_properties import check_extras
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
+from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.base import View
+from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
+from tk_spacy.parsers.spacy_transition.spec import SpacyView
+from tk_spacy.parsers.spacy_transition.training import backward_name
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings, suit
+from tk_spacy.reranker.training import combine_lists, train_reranker
+from tk_spacy.spacy_io.gold import gold_sentences
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.workdir import work_directory
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+Report = Callable[[str], None]
+
+
+def find_model(path: str | Path, component: str) -> Reranker:
+    """The model in a directory: a reranker's own, or a pipeline that has one in `component`."""
+    path = Path(path)
+    inside = path / component
+    is_pipeline = (path / "config.cfg").is_file() and inside.is_dir()
+    return Reranker.from_disk(inside if is_pipeline else path)
+
+
+def train_from_examples(
+    nlp: Language,
+    examples: Iterable[Example],
+    *,
+    sources: Sequence[str],
+    search: Search,
+    k: int,
+    candidates: str | Path | None = None,
+    folds: int = 5,
+    max_steps: int = 1000,
+    processes: int | None = 1,
+    workdir: str | Path | None = None,
+    seed: int = 0,
+    settings: Settings,
+    left_open: frozenset[str] = frozenset(),
+    n_threads: int | None = None,
+    report: Report = lambda _: None,
+) -> Reranker:
+    """Train a reranker from gold trees and the candidates of parsers that did not see them.
+
+    nlp, sources: the pipeline and its parsers, whose configuration the folds' parsers take.
+    left_open: settings that are replaced by what suits the sources (settings.suit).
+    candidates: a k-best file with lists for all sentences, instead of jackknifing.
+    The rest: see `TkReranker.initialize`.  report: called with lines about the progress.
+    """
+    sentences = gold_sentences(examples)
+    if (note := morph_note(sentences)) is not None:
+        report(note)
+    check_extras(settings.properties, sentences, where="the training examples")
+    inventory = LabelInventory()
+    views = [
+        pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
+        for source in sources
+    ]
+    names = [name for view in views for name in view.sources]
+    about: dict[str, Any] = {"search": search, "k": k, "sources": names}
+    # The folds' parsers have a right-to-left twin if the pipeline's has.
+    twins = [view.backward for view in views if isinstance(view, SpacyView)]
+    about["backward"] = twins[0] if twins else None
+    if candidates is not None:
+        lists = lists_from_file(candidates, sentences, sources=names, inventory=inventory, k=k)
+    else:
+        lists = _jackknifed(
+            views, sentences, k=k, folds=folds, processes=processes, workdir=workdir,
+            inventory=inventory, n_threads=n_threads, report=report,
+        )  # fmt: skip
+    settings = suit(settings, left_open, lists[0].sources)
+    combiner, combined = combine_lists(sentences, lists, settings)
+    schema = Schema.fit(
+        sentences,
+        labels=inventory.names,
+        use_lemma=settings.use_lemma,
+        extras=settings.properties,
+    )
+    reranker, stats = train_reranker(
+        sentences, combined, settings, schema=schema, seed=seed, n_threads=n_threads
+    )
+    report(
+        f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
+        f"{stats.support_parts} support parts"
+    )
+    return replace(reranker, about=about, combiner=combiner)
+
+
+def pipeline_view(
+    nlp: Language, component: str, *, search: Search, max_steps: int, seed: int
+) -> View:
+    """The view that trains parsers like a component of a pipeline."""
+    from tk_spacy.pipeline.parser_base import ParserComponent  # noqa: PLC0415
+
+    parser = nlp.get_pipe(component)
+    if isinstance(parser, ParserComponent):
+        return parser.view(seed=seed)
+    return SpacyView(
+        config=fold_config(nlp, component, max_steps=max_steps),
+        component=component,
+        search=search,
+        backward=backward_name(component) in nlp.component_names,
+    )
+
+
+def lists_from_file(
+    path: str | Path,
+    sentences: Sequence[Sentence],
+    *,
+    sources: Sequence[str],
+    inventory: LabelInventory,
+    k: int,
+) -> list[CandidateList]:
+    """The lists of a k-best file, matched to sentences by their words (Docs have no sent_id).
+
+    sources: the pipeline's parsers, the main one first.
+    Raises CandidateError where a sentence has no list, or other parsers scored it.
+    """
+    found: dict[tuple[str, ...], deque[CandidateList]] = defaultdict(deque)
+    for sentence, trees in read_kbest(path, inventory=inventory, source=sources[0], k=k):
+        if set(trees.sources) != set(sources):
+            raise CandidateError(
+                f"{path}:{sentence.line}: candidates scored by {', '.join(trees.sources)}, but the "
+                f"pipeline's parsers are {', '.join(sources)}: make the file with it (tk-spacy "
+                f"kbest)"
+            )
+        found[sentence.forms].append(trees)
+    lists = []
+    for number, sentence in enumerate(sentences, start=1):
+        if not found[sentence.forms]:
+            shown = " ".join(sentence.forms[:8]) + (" ..." if len(sentence) > 8 else "")
+            raise CandidateError(f"{path}: no candidates for training sentence {number}: {shown}")
+        lists.append(found[sentence.forms].popleft())
+    check_alternatives(lists, where=str(path))
+    return lists
+
+
+def _jackknifed(
+    views: Sequence[View],
+    sentences: Sequence[Sentence],
+    *,
+    k: int,
+    folds: int,
+    processes: int | None,
+    workdir: str | Path | None,
+    inventory: LabelInventory,
+    n_threads: int | None,
+    report: Report,
+) -> list[CandidateList]:
+    seen: set[tuple[int, str, str]] = set()
+
+    def on_progress(state: FoldProgress) -> None:
+        key = (state.fold, state.stage, state.view)
+        if state.stage == "done" or key in seen:
+            return
+        seen.add(key)
+        words = {"train": "training a parser", "parse": "parsing", "resumed": "done before"}
+        report(f"fold {state.fold + 1} of {folds}: {words[state.stage]}")
+
+    with (
+        tempfile.TemporaryDirectory(prefix="tk_spacy_folds_") as temporary,
+        _random_state_kept(),
+        nullcontext() if workdir is None else work_directory(Path(workdir)),
+    ):
+        return jackknife(
+            sentences,
+            views,
+            workdir=temporary if workdir is None else workdir,
+            folds=folds,
+            k=k,
+            processes=processes,
+            inventory=inventory,
+            n_threads=n_threads,
+            progress=on_progress,
+            note=report,
+        )
+
+
+def fold_config(nlp: Language, source: str, *, max_steps: int) -> str:
+    """Training config of a pipeline's parser alone, with the components that it listens to."""
+    config = nlp.config.copy()
+    # Before the variables are filled in: the learning rate mostly goes by the number of steps.
+    config["training"]["max_steps"] = max_steps
+    config = config.interpolate()
+    parser = nlp.get_pipe(source)
+    before = listened_pipes(nlp, parser)
+    names = [name for name, pipe in nlp.components if pipe is parser or pipe in before]
+    config["nlp"]["pipeline"] = names
+    config["nlp"]["disabled"] = []
+    config["components"] = {name: config["components"][name] for name in names}
+    initialize = config["initialize"]
+    initialize["components"] = {
+        name: values for name, values in initialize["components"].items() if name in names
+    }
+    config["training"].update(
+        frozen_components=[],
+        annotating_components=[],
+        before_to_disk=None,
+        before_update=None,
+        score_weights={"dep_uas": 0.0, "dep_las": 1.0},
+    )
+    return config.to_str()
+
+
+@contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """A training here seeds the generators that a `spacy train` around it goes on to use."""
+    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)  # noqa: NPY002

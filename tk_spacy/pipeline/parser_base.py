@@ -1,0 +1,188 @@
+"""What the components of this package's own parsers have in common.
+
+Annotations are not postponed: spaCy builds its schema of what `initialize` takes from them.
+"""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from tk_spacy.errors import UserError
+from tk_spacy.pipeline.base import TrainedComponent
+
+if TYPE_CHECKING:
+    from tk_spacy.kbest.candidates import LabelInventory
+    from tk_spacy.kbest.sources import ViewSource
+    from tk_spacy.parsers.base import View
+    from tk_spacy.parsers.biaffine.parser import BiaffineParser
+    from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+    from tk_spacy.parsers.sampling.parser import SamplingParser
+    from tk_spacy.parsers.sampling.settings import SamplingSettings
+    from tk_spacy.parsers.udpipe.parser import UdpipeParser
+    from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+    from tk_spacy.pipeline.doc_parsing import ParsedSentence
+    from tk_spacy.treebank.conllu import Sentence
+
+OwnParser = TypeVar("OwnParser", bound="SamplingParser | BiaffineParser | UdpipeParser")
+OwnSettings = TypeVar("OwnSettings", bound="SamplingSettings | BiaffineSettings | UdpipeSettings")
+
+PARSER_ASSIGNS = ["token.dep", "token.head", "token.is_sent_start", "doc.sents"]
+"""What the factory of such a component declares that it sets."""
+
+
+class ParserComponent(
+    TrainedComponent[OwnParser, "ParsedSentence"], Generic[OwnParser, OwnSettings]
+):
+    """Parses Docs, sentence by sentence: sets heads, labels and sentence starts.
+
+    settings: of the parser's training, by their names, where they are not at their defaults.
+
+    The attribute `parser` is the trained parser, None before `initialize`; it may be set.
+    """
+
+    ATTRIBUTE = "parser"
+    BATCH_SIZE = 128
+    n_threads: int | None = None
+
+    def __init__(self, nlp: Language, name: str, *, settings: dict[str, Any] | None = None) -> None:
+        super().__init__(nlp, name)
+        self.settings = dict(settings or {})
+        if self.settings:
+            self._check_settings()
+
+    # What a kind of parser says of itself
+
+    @abstractmethod
+    def _read_settings(self) -> OwnSettings:
+        """The settings, complete.  Raises UserError for wrong ones."""
+
+    @abstractmethod
+    def _read_model(self, path: Path) -> OwnParser:
+        """A trained parser from a directory.  Raises UserError where there is none."""
+
+    @abstractmethod
+    def _train(self, sentences: "Sequence[Sentence]", settings: OwnSettings) -> OwnParser:
+        """A parser trained on sentences."""
+
+    @abstractmethod
+    def view(self, *, seed: int) -> "View":
+        """The view that trains parsers like this one; the settings' own seed goes before `seed`."""
+
+    @abstractmethod
+    def source(
+        self,
+        parser: OwnParser,
+        *,
+        inventory: "LabelInventory",
+        n_threads: int | None,
+        name: str | None = None,
+    ) -> "ViewSource":
+        """A parser as a source of candidates.
+
+        name: of its scores, where the kind can have several; None for that of the kind.
+        """
+
+    def _warn_of_doc(self, parser: OwnParser, doc: Doc) -> None:
+        """Warn where a Doc, which is not empty, lacks what the parser reads."""
+
+    # The parser
+
+    @property
+    def parser(self) -> OwnParser | None:
+        """The trained parser."""
+        return self._trained
+
+    @parser.setter
+    def parser(self, value: OwnParser | None) -> None:
+        self._take(value)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The relations that it can give, as UD names them."""
+        return () if self._trained is None else self._trained.labels
+
+    def _check_settings(self) -> OwnSettings:
+        try:
+            return self._read_settings()
+        except UserError as error:
+            raise UserError(f"{self.name}: {error}") from error
+
+    # Application
+
+    def predict(self, docs: Sequence[Doc]) -> "list[list[ParsedSentence]]":
+        """The trees of each Doc's sentences; the Docs stay as they are.
+
+        Raises UserError where the component is not trained, or what it needs not installed.
+        """
+        from tk_spacy.pipeline import doc_parsing  # noqa: PLC0415
+
+        parser = self._needed()
+        for doc in docs:
+            if len(doc):
+                self._warn_of_doc(parser, doc)
+        return doc_parsing.parse_docs(parser, docs, n_threads=self.n_threads)
+
+    def set_annotations(
+        self, docs: Sequence[Doc], parsed: "Sequence[Sequence[ParsedSentence]]"
+    ) -> None:
+        """Write the trees and the sentence starts."""
+        from tk_spacy.pipeline.doc_parsing import write_parse  # noqa: PLC0415
+
+        for doc, own in zip(docs, parsed, strict=True):
+            write_parse(doc, own)
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        model: str | Path | None = None,
+    ) -> None:
+        """Train a parser from the examples' trees, or load a trained one.
+
+        Tags are those of the predicted Docs where they have some, else the references'.
+        get_examples: gives the training data; not called with a model.
+        model: directory of a parser, or (`tk_parser`, `tk_udpipe`) of a pipeline with a component
+            of this one's name.
+
+        Raises UserError where the settings do not fit, or the examples have no trees.
+        """
+        if model is not None:
+            self.parser = self._read_model(Path(model))
+            return
+        from tk_spacy.spacy_io.gold import gold_sentences  # noqa: PLC0415
+
+        settings = self._check_settings()
+        self.parser = self._train(gold_sentences(get_examples()), settings)
+
+    def _warn_of_morph(self, sentences: "Sequence[Sentence]") -> None:
+        """Warn where the sentences' FEATS say little."""
+        from tk_spacy.features.schema import morph_note  # noqa: PLC0415
+
+        if (note := morph_note(sentences)) is not None:
+            warnings.warn(f"{self.name}: {note}", stacklevel=4)
+
+
+def check_source(nlp: Language, name: str, source: str) -> None:
+    """Raise UserError where `source` is no parser of the pipeline."""
+    from spacy.pipeline import DependencyParser  # noqa: PLC0415
+
+    if source not in nlp.component_names:
+        raise UserError(
+            f"{name}: the pipeline has no component {source!r} to propose trees (it has: "
+            f"{', '.join(nlp.component_names) or 'none'}); add it, or set source to its name"
+        )
+    parser = nlp.get_pipe(source)
+    if not isinstance(parser, DependencyParser | ParserComponent):
+        raise UserError(
+            f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser', "
+            f"'beam_parser', 'tk_parser', 'tk_biaffine' or 'tk_udpipe'"
+        )

@@ -1,0 +1,295 @@
+"""The spaCy component `tk_reranker`: reranks the trees that the pipeline's own parsers propose.
+
+Every `Language()` imports this module through its entry point, so all that is heavy waits until it
+is used.  Annotations are not postponed: spaCy builds its config schemas from them.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.names import TK_RERANKER
+from tk_spacy.pipeline.base import TrainedComponent, add_component
+from tk_spacy.pipeline.checks import check_config, check_count
+from tk_spacy.pipeline.parser_base import check_source
+from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
+from tk_spacy.spacy_io.extensions import EXTENSION, register_extension
+
+if TYPE_CHECKING:
+    from tk_spacy.kbest.candidates import LabelInventory
+    from tk_spacy.kbest.sources import ViewSource
+    from tk_spacy.pipeline.doc_reranking import Choice
+    from tk_spacy.reranker.model import Reranker
+
+
+logger = logging.getLogger("spacy")
+
+
+@Language.factory(
+    TK_RERANKER,
+    assigns=["token.dep", "token.head", f"doc._.{EXTENSION}"],
+    requires=["token.dep", "token.head", "doc.sents"],
+    default_config={"source": "parser", "search": "discrepancy", "k": 25, "n_threads": None},
+    default_score_weights=SCORE_WEIGHTS,
+)
+def make_tk_reranker(
+    nlp: Language,
+    name: str,
+    source: str | list[str],
+    search: str,
+    k: int,
+    n_threads: int | None,
+) -> "TkReranker":
+    """Make the component; its config is described at `TkReranker`."""
+    return TkReranker(nlp, name, source=source, search=search, k=k, n_threads=n_threads)
+
+
+def add_reranker(
+    nlp: Language,
+    reranker: "Reranker | None" = None,
+    *,
+    name: str = TK_RERANKER,
+    source: str | Sequence[str] = "parser",
+    search: str = "discrepancy",
+    k: int = 25,
+    n_threads: int | None = None,
+) -> "TkReranker":
+    """Add a `tk_reranker` with a trained model at the end of a pipeline, and return it.
+
+    Raises UserError for a value that `TkReranker` rejects, or a `source` that is no parser.
+    """
+    sources = [source] if isinstance(source, str) else list(source)
+    for parser in sources:
+        check_source(nlp, name, parser)
+    source = sources[0] if len(sources) == 1 else sources
+    config = {"source": source, "search": search, "k": k, "n_threads": n_threads}
+    return add_component(nlp, TkReranker, reranker, factory=TK_RERANKER, name=name, config=config)
+
+
+class TkReranker(TrainedComponent["Reranker", "Choice"]):
+    """Replaces the trees of a parsed Doc by the best of those that its parsers propose.
+
+    nlp:       the pipeline; its parsers are looked up whenever Docs are to be reranked.
+    source:    name of the `parser`, `beam_parser`, `tk_parser`, `tk_biaffine` or `tk_udpipe` in it,
+               or of several: each then proposes trees and scores those of all.  The first is the
+               one whose trees the Docs have; the others may be disabled.
+    search:    how a spaCy parser's are found: "discrepancy", "beam" or "both" (see `SpacySource`).
+    k:         candidates of a sentence, at least 1; the Doc's own tree is always one of them.
+    n_threads: of the kernel, None for all that are available.
+
+    Only heads and labels of words change.  A sentence stays as it is where there is nothing to
+    choose from (no parse, a single word, a single candidate) or its tree cannot be used (several
+    roots, a white-space root, labels missing or decorated with "||").
+
+    `doc._.tk_reranker` holds a list of dicts, one for each sentence of a parsed Doc, else None (out
+    of a DocBin it comes as a tuple):
+
+    start, end, changed: the sentence's tokens; whether the Doc's own tree was replaced.
+    n_candidates: trees compared; 1 where there was no choice, 0 where the tree could not be used.
+    confidence:   softmax of the final scores, at the chosen tree, from 0 to 1; not calibrated.
+                  1.0 for a single candidate, None where the tree could not be used.
+    margin:       the chosen tree's final score minus the next best; None without a choice.
+
+    The attribute `reranker` is the trained model, None before `initialize`; it may be set.  A
+    component that `add_pipe(source=...)` took from another pipeline uses the parser of that one
+    until it is saved and loaded.  Raises UserError for a wrong value.
+    """
+
+    ATTRIBUTE = "reranker"
+    BATCH_SIZE = 64
+
+    def __init__(
+        self,
+        nlp: Language,
+        name: str = TK_RERANKER,
+        *,
+        source: str | Sequence[str] = "parser",
+        search: str = "discrepancy",
+        k: int = 25,
+        n_threads: int | None = None,
+    ) -> None:
+        self.sources = (source,) if isinstance(source, str) else tuple(source)
+        check_config(name, sources=self.sources, search=search, k=k, n_threads=n_threads)
+        register_extension()
+        super().__init__(nlp, name)
+        self.search = search
+        self.k = k
+        self.n_threads = n_threads
+        self._inventory: Any = None
+
+    @property
+    def reranker(self) -> "Reranker | None":
+        """The trained model."""
+        return self._trained
+
+    @reranker.setter
+    def reranker(self, value: "Reranker | None") -> None:
+        self._take(value)
+
+    @staticmethod
+    def _model_class() -> "type[Reranker]":
+        from tk_spacy.reranker.model import Reranker  # noqa: PLC0415
+
+        return Reranker
+
+    # Application
+
+    def predict(self, docs: Sequence[Doc]) -> "list[list[Choice]]":
+        """The choice for each sentence of each Doc; the Docs stay as they are.
+
+        Raises UserError where the component is not trained or its parser is not in the pipeline.
+        """
+        from tk_spacy.pipeline import doc_reranking  # noqa: PLC0415
+        from tk_spacy.pipeline.sources import as_doc_source  # noqa: PLC0415
+        from tk_spacy.spacy_io import doc_trees  # noqa: PLC0415
+
+        reranker = self._needed()
+        sources = self.find_sources(reranker)
+        sentences = [doc_trees.read_sentences(doc) for doc in docs]
+        for doc, own in zip(docs, sentences, strict=True):
+            if own:
+                self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
+        choices = doc_reranking.choose_trees(
+            reranker,
+            [as_doc_source(source) for source in sources],
+            (sentence for own in sentences for sentence in own),
+            inventory=self._inventory,
+            k=self.k,
+            n_threads=self.n_threads,
+        )
+        return [[next(choices) for _ in own] for own in sentences]
+
+    def set_annotations(self, docs: Sequence[Doc], choices: "Sequence[Sequence[Choice]]") -> None:
+        """Write the chosen trees, and the records about them.
+
+        Raises ValueError, before it writes to the Doc, for a choice that is no tree.
+        """
+        from tk_spacy.spacy_io.doc_trees import write_trees  # noqa: PLC0415
+
+        for doc, own in zip(docs, choices, strict=True):
+            write_trees(doc, [(c.sentence, *c.tree) for c in own if c.tree is not None])
+            if own:
+                doc._.set(EXTENSION, [choice.to_record() for choice in own])
+
+    def find_sources(
+        self,
+        reranker: "Reranker",
+        inventory: "LabelInventory | None" = None,
+        *,
+        elsewhere: Sequence[str] = (),
+    ) -> "list[ViewSource]":
+        """The pipeline's parsers as sources of candidates for a model.
+
+        inventory: table of labels for their lists, by default the component's own.
+        elsewhere: names of scores that the model gets from other sources.
+        Raises UserError where one is not there, or not trained.
+        """
+        from tk_spacy.kbest.candidates import LabelInventory  # noqa: PLC0415
+        from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
+
+        if self._inventory is None:
+            self._inventory = LabelInventory()
+        # Made anew each time: they copy weights of parsers, and a training changes them.
+        sources = pipeline_sources(
+            self.nlp, self.sources, reranker=reranker, user=self.name, search=self.search,
+            inventory=self._inventory if inventory is None else inventory,
+            n_threads=self.n_threads,
+        )  # fmt: skip
+        for source in sources:
+            source.in_company = len(sources) + len(elsewhere) > 1
+        from tk_spacy.ensemble.combiner.model import COMBINER  # noqa: PLC0415
+
+        names = [name for source in sources for name in source.names]
+        weighed = list(reranker.combination.betas) if reranker.combination else names
+        known = set(weighed) - {COMBINER}
+        missing = [name for name in weighed if name not in {*names, *elsewhere, COMBINER}]
+        if missing and set(names) < known:
+            self._warn(
+                "source",
+                f"the model learnt from the trees of {', '.join(missing)} too, which are missing "
+                f"here: it will choose worse (`tk-spacy rerank --view-file` takes trees in files)",
+            )
+        elif set(names) | set(elsewhere) != known:
+            self._warn(
+                "source",
+                f"the model knows scores of {', '.join(weighed)} only, not this parser's"
+                if len(sources) == 1
+                else f"the model knows scores of {', '.join(weighed)}, these parsers have those of "
+                f"{', '.join(names)}",
+            )
+        return sources
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        model: str | Path | None = None,
+        candidates: str | Path | None = None,
+        folds: int = 5,
+        max_steps: int = 1000,
+        processes: int | None = 1,
+        workdir: str | Path | None = None,
+        seed: int = 0,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        """Load a trained model, or train one from the examples.
+
+        Training needs candidates for each gold tree from parsers that did not see it: ready-made,
+        or by jackknifing, where the folds' parsers are trained by the config of this pipeline's
+        parsers and (spaCy's) its [training] section.  The pipeline's own need not be trained yet.
+
+        get_examples: gives the training data; not called with a model.
+        nlp: the pipeline that is initialized, by default the one that the component was made for.
+        model: directory of a reranker, or of a pipeline with a component of this one's name.
+        candidates: a k-best file with lists for all examples, instead of jackknifing.
+        folds, max_steps: of jackknifing, and of the training of each fold's spaCy parser.
+        processes: folds trained at a time, None for as many as there are CPUs; more than one need a
+            main module that can be imported, as that of `spacy train` can.
+        workdir: keeps finished folds, so that a stopped training can go on; None keeps none.
+        seed: of the split for tuning.
+        settings: the reranker's, by the names in `tk_spacy.reranker.settings.Settings`.
+
+        Raises UserError for values that do not fit, or examples without trees.
+        """
+        from tk_spacy.pipeline import from_examples  # noqa: PLC0415
+        from tk_spacy.reranker.settings import LEFT_OPEN, Settings  # noqa: PLC0415
+
+        nlp = self.nlp if nlp is None else nlp
+        for source in self.sources:
+            check_source(nlp, self.name, source)
+        if model is not None:
+            if candidates is not None or settings:
+                raise UserError(f"{self.name}: a model is loaded as it is: give no more than model")
+            self.reranker = from_examples.find_model(model, self.name)
+            return
+        check_count(self.name, "folds", folds if candidates is None else 2, at_least=2)
+        check_count(self.name, "max_steps", max_steps)
+        check_count(self.name, "processes", 1 if processes is None else processes)
+        self.reranker = from_examples.train_from_examples(
+            nlp, get_examples(),
+            sources=self.sources, search=self.search, k=self.k,  # type: ignore[arg-type]
+            candidates=candidates, folds=folds, max_steps=max_steps, processes=processes,
+            workdir=workdir, seed=seed, settings=Settings.from_dict(settings or {}),
+            left_open=LEFT_OPEN - (settings or {}).keys(),
+            n_threads=self.n_threads,
+            report=lambda text: logger.info("%s: %s", self.name, text),
+        )  # fmt: skip
+
+    # Pickling
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The label table is only a cache.
+        return {**self.__dict__, "_inventory": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        register_extension()

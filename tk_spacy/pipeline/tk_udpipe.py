@@ -1,0 +1,107 @@
+"""The spaCy component `tk_udpipe`: UDPipe 1's parser, trained from a treebank alone.
+
+Every `Language()` imports this module through its entry point, so all that is heavy waits until it
+is used.  Annotations are not postponed: spaCy builds its config schemas from them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy.language import Language
+
+from tk_spacy.parsers.names import TK_UDPIPE
+from tk_spacy.pipeline.base import add_component
+from tk_spacy.pipeline.parser_base import PARSER_ASSIGNS, ParserComponent
+from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
+
+if TYPE_CHECKING:
+    from tk_spacy.kbest.candidates import LabelInventory
+    from tk_spacy.parsers.udpipe.parser import UdpipeParser
+    from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+    from tk_spacy.parsers.udpipe.source import UdpipeSource
+    from tk_spacy.parsers.udpipe.spec import UdpipeView
+    from tk_spacy.treebank.conllu import Sentence
+
+
+@Language.factory(
+    TK_UDPIPE,
+    assigns=PARSER_ASSIGNS,
+    default_config={"settings": {}},
+    default_score_weights=SCORE_WEIGHTS,
+)
+def make_tk_udpipe(nlp: Language, name: str, settings: dict[str, Any]) -> "TkUdpipe":
+    """Make the component; its config is described at `TkUdpipe`."""
+    return TkUdpipe(nlp, name, settings=settings)
+
+
+def add_udpipe(
+    nlp: Language,
+    parser: "UdpipeParser | None" = None,
+    *,
+    name: str = TK_UDPIPE,
+    settings: dict[str, Any] | None = None,
+) -> "TkUdpipe":
+    """Add a `tk_udpipe` with a trained parser at the end of a pipeline, and return it."""
+    config = {"settings": settings or {}}
+    return add_component(nlp, TkUdpipe, parser, factory=TK_UDPIPE, name=name, config=config)
+
+
+class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
+    """Parses Docs, sentence by sentence: sets heads, labels and sentence starts.
+
+    nlp:      the pipeline.
+    settings: of the parser's training, by the names in
+               `tk_spacy.parsers.udpipe.settings`, where they are not at their defaults.
+
+    The parser reads words, POS, MORPH and whatever else it was trained with (TAG, LEMMA); sentences
+    and white space are as in `tk_parser`.  It needs the extra `udpipe` when it parses or is
+    trained, not when it is loaded.
+
+    The attribute `parser` is the trained parser, None before `initialize`; it may be set.
+    """
+
+    def __init__(
+        self, nlp: Language, name: str = TK_UDPIPE, *, settings: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(nlp, name, settings=settings)
+
+    @staticmethod
+    def _model_class() -> "type[UdpipeParser]":
+        from tk_spacy.parsers.udpipe.parser import UdpipeParser  # noqa: PLC0415
+
+        return UdpipeParser
+
+    def _read_settings(self) -> "UdpipeSettings":
+        from tk_spacy.parsers.udpipe.settings import UdpipeSettings  # noqa: PLC0415
+
+        return UdpipeSettings.from_dict(self.settings)
+
+    def _read_model(self, path: Path) -> "UdpipeParser":
+        is_pipeline = (path / "config.cfg").is_file()
+        return self._model_class().from_disk(path / self.name if is_pipeline else path)
+
+    def _train(self, sentences: "Sequence[Sentence]", settings: "UdpipeSettings") -> "UdpipeParser":
+        from tk_spacy.parsers.udpipe.training import train_udpipe_parser  # noqa: PLC0415
+
+        self._warn_of_morph(sentences)
+        return train_udpipe_parser(sentences, settings=settings)
+
+    def view(self, *, seed: int) -> "UdpipeView":
+        """The view that trains parsers like this one.  Raises UserError without UDPipe."""
+        from tk_spacy.parsers.udpipe.spec import UdpipeView  # noqa: PLC0415
+
+        return UdpipeView.from_settings({"seed": seed, **self.settings})
+
+    def source(
+        self,
+        parser: "UdpipeParser",
+        *,
+        inventory: "LabelInventory",
+        n_threads: int | None,
+        name: str | None = None,
+    ) -> "UdpipeSource":
+        """A parser as a source of candidates; its scores are always called udpipe."""
+        from tk_spacy.parsers.udpipe.source import UdpipeSource  # noqa: PLC0415
+
+        return UdpipeSource(parser, inventory=inventory)

@@ -1,0 +1,1 @@
+"""The reranker: its settings, its learning, its choice among the trees of a list."""

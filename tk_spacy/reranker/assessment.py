@@ -1,0 +1,146 @@
+"""What the systems of the paper's Table 2 choose from the same candidate lists, counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.ensemble.combiner.reparsing import plain_vote
+from tk_spacy.evaluation.attachment import METRICS, Scores, count_sentences, scores_from_counts
+from tk_spacy.evaluation.bootstrap import Bootstrap, bootstrap_counts
+from tk_spacy.evaluation.report import (
+    BASE_PARSER,
+    BASE_RERANKER,
+    COMBINER_ROW,
+    FINAL,
+    FIRST,
+    KERNEL_RERANKER,
+    ORACLE,
+    SYSTEMS,
+    VOTE,
+    PartReport,
+    further_parser,
+)
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.treebank.conllu import Sentence
+
+Counts = NDArray[np.int64]
+
+BOOTSTRAP_METRICS = ("uas", "las")
+BATCH = 128
+
+
+def assess(
+    gold: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    *,
+    base: Reranker | None,
+    kernel: Reranker,
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> PartReport:
+    """Scores of the parsers, the first of the list, both rerankers, final system and oracle.
+
+    gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
+    one whose combination makes the final system; it may have no kernel, and then is the base
+    reranker itself.  seed: of the bootstrap.
+    """
+    if len(gold) != len(lists):
+        raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
+    given = list(zip(gold, lists, strict=True))
+    pairs = [(sentence, kernel.completed(sentence, trees)) for sentence, trees in given]
+    names = dict.fromkeys(name for trees in lists for name in trees.bases)
+    further = {name: further_parser(name) for name in names}
+    systems = (BASE_PARSER, *further.values(), *SYSTEMS[1:])
+    chosen: dict[str, list[int]] = {name: [] for name in (*systems, _LABELLED_ORACLE)}
+    voted: list[Sentence] = []
+    own = KERNEL_RERANKER if kernel.settings.kernel_parts else BASE_RERANKER
+    seconds = 0.0
+    for start in range(0, len(gold), BATCH):
+        batch = pairs[start : start + BATCH]
+        chosen[BASE_PARSER] += [trees.base for _, trees in batch]
+        for name, system in further.items():
+            chosen[system] += [trees.bases.get(name, trees.base) for _, trees in batch]
+        chosen[FIRST] += [0] * len(batch)
+        if further:
+            voted += [_voted(sentence, trees) for sentence, trees in batch]
+        if kernel.combiner is not None:
+            chosen[COMBINER_ROW] += _best(trees.scores[:, -1] for _, trees in batch)
+        chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]
+        chosen[_LABELLED_ORACLE] += [trees.oracle(s, labelled=True) for s, trees in batch]
+        if base is not None:
+            chosen[BASE_RERANKER] += _best(base.batch_scores(batch, n_threads=n_threads))
+        started = time.perf_counter()
+        scores = kernel.batch_scores(batch, n_threads=n_threads)
+        final = [kernel.combined(trees, s) for (_, trees), s in zip(batch, scores, strict=True)]
+        chosen[FINAL] += _best(final)
+        seconds += time.perf_counter() - started
+        chosen[own] += _best(scores)
+        if progress is not None:
+            progress(start + len(batch), len(gold))
+    completed = [trees for _, trees in pairs]
+    counts = {
+        name: count_sentences(gold, _with_trees(gold, completed, rows))
+        for name, rows in chosen.items()
+        if rows
+    }
+    if voted:
+        counts[VOTE] = count_sentences(gold, voted)
+    words = sum(map(len, gold))
+    return PartReport(
+        sentences=len(gold),
+        words=words,
+        trees=float(np.mean([len(trees) for trees in completed])),
+        tokens_per_second=words / max(seconds, 1e-9),
+        scores=_scores(counts, systems),
+        tests=[
+            compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)
+            for metric in BOOTSTRAP_METRICS
+        ],
+        vote_tests=[
+            compare(counts[VOTE], counts[FINAL], metric=metric, seed=seed)
+            for metric in BOOTSTRAP_METRICS
+            if VOTE in counts
+        ],
+    )
+
+
+def compare(a: Counts, b: Counts, *, metric: str, seed: int = 0) -> Bootstrap:
+    """Paired bootstrap of two systems on one treebank part."""
+    return bootstrap_counts([(a, b)], metric=metric, seed=seed)
+
+
+_LABELLED_ORACLE = "labelled oracle"
+
+
+def _voted(sentence: Sentence, candidates: CandidateList) -> Sentence:
+    heads, labels = plain_vote(candidates)
+    return sentence.with_tree(heads, candidates.inventory.decode(labels.tolist()))
+
+
+def _best(scores: Iterable[NDArray[np.float64]]) -> list[int]:
+    return [int(row.argmax()) for row in scores]
+
+
+def _with_trees(
+    gold: Sequence[Sentence], lists: Sequence[CandidateList], rows: Sequence[int]
+) -> list[Sentence]:
+    return [
+        sentence.with_tree(trees.heads[row], trees.deprels(row))
+        for sentence, trees, row in zip(gold, lists, rows, strict=True)
+    ]
+
+
+def _scores(counts: Mapping[str, Counts], systems: Sequence[str]) -> dict[str, Scores]:
+    """In the order of systems; of the oracle, each score is that of the candidate best by it."""
+    scores = {name: scores_from_counts(counts[name]) for name in systems if name in counts}
+    labelled = scores_from_counts(counts[_LABELLED_ORACLE])
+    best = {name: max(getattr(scores[ORACLE], name), getattr(labelled, name)) for name in METRICS}
+    unscored = {name: getattr(labelled, name) for name in ("sentences", "words", "words_nopunct")}
+    scores[ORACLE] = Scores(**unscored, **best)
+    return scores

@@ -1,0 +1,318 @@
+"""The trained model: scores candidates, chooses one, goes to disk and to bytes.
+
+Source: Taub-Tabib et al. 2015, equation 2 (score), section 4 (prediction) and section 5 (final
+system).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import srsly
+from numpy.typing import NDArray
+
+from tk_spacy.ensemble.combiner.arc_features import BITS
+from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
+from tk_spacy.features.candidate_scores import add_candidate_scores, add_list_scores
+from tk_spacy.features.encoder import EncodedList, ListEncoder
+from tk_spacy.features.list_features import ListFeatures
+from tk_spacy.features.schema import Schema
+from tk_spacy.features.templates import add_scores
+from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kernels.hashed_kernel import KernelMap
+from tk_spacy.kernels.scorer import SupportScorer
+from tk_spacy.kernels.support import Support
+from tk_spacy.parallel.prefetch import made_ahead
+from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.reranker.interpolation import Combination
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.model_dirs import COMBINER_WEIGHTS, KERNEL_MAP, SCHEMA, SUPPORT, WEIGHTS
+from tk_spacy.utils.serialization import (
+    META,
+    MOST_WEIGHT,
+    RERANKER_FORMAT,
+    StoredModel,
+    dense,
+    from_npz,
+    sparse,
+    to_npz,
+)
+
+Float64 = NDArray[np.float64]
+Pair = tuple[Sentence, CandidateList]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Reranker(StoredModel):
+    """A trained reranker.
+
+    schema: properties and values.  settings: as trained.  support: the kernel's support parts.
+    weights: float64[2 ** bits] of the manual features, None without them; kept to float32
+        precision, in which they are stored.
+    list_features, list_weights: float64[d], the features of a candidate within its list and their
+        weights; both None without them.
+    kernel_map: scores arcs in the place of the support, which is empty then; None without it.
+    combination: with the upstream's scores; None for the reranker's score alone.
+    combiner: adds trees and a score to the lists of several parsers; None without it.
+    about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
+    """
+
+    FORMAT = RERANKER_FORMAT
+    VERSION = 3
+    OLDEST = 1  # which had no features of the list; 2 had neither combiner nor kernel map
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP)
+
+    schema: Schema
+    settings: Settings
+    support: Support
+    weights: Float64 | None
+    list_features: ListFeatures | None = None
+    list_weights: Float64 | None = None
+    kernel_map: KernelMap | None = None
+    combination: Combination | None = None
+    combiner: ArcCombiner | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    _encoder: ListEncoder = field(init=False, repr=False)
+    _scorer: SupportScorer | KernelMap = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        encoder = ListEncoder(
+            self.schema,
+            kernel_parts=self.settings.kernel_parts,
+            manual_parts=self.settings.manual_parts,
+            list_features=self.list_features,
+        )
+        object.__setattr__(self, "_encoder", encoder)
+        scorer = self.kernel_map or SupportScorer(self.support, self.schema.property_groups())
+        object.__setattr__(self, "_scorer", scorer)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
+
+    @property
+    def needed_sources(self) -> list[str]:
+        """The sources whose scores a list must have; the combiner's is made here."""
+        names: dict[str, None] = {}
+        if self.combination is not None:
+            names |= {name: None for name, beta in self.combination.betas.items() if beta}
+        if self.list_features is not None:
+            names |= dict.fromkeys(self.list_features.scales)
+        if self.combiner is not None:
+            names |= dict.fromkeys(self.combiner.features.scales)
+        return [name for name in names if name != COMBINER]
+
+    def completed(self, sentence: Sentence, candidates: CandidateList) -> CandidateList:
+        """The list as all methods below want it: with the combiner's trees and scores, if any."""
+        if self.combiner is None or COMBINER in candidates.sources:
+            return candidates
+        return self.combiner.extended(sentence, candidates)
+
+    def scores(
+        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
+    ) -> Float64:
+        """The reranker's own score of every candidate: float64[k].
+
+        Comparable within the list only: what all candidates share is left out.
+        """
+        return self.batch_scores([(sentence, candidates)], n_threads=n_threads)[0]
+
+    def batch_scores(
+        self, pairs: Sequence[tuple[Sentence, CandidateList]], *, n_threads: int | None = None
+    ) -> list[Float64]:
+        """As `scores`, for several sentences in one go."""
+        encoded = [self._encoder.encode(sentence, trees) for sentence, trees in pairs]
+        return self.encoded_scores(encoded, n_threads=n_threads)
+
+    def encoded_scores(
+        self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
+    ) -> list[Float64]:
+        """As `batch_scores`, for lists that are encoded already."""
+        n_threads = effective_n_threads(n_threads)
+        out = [np.zeros(item.n_candidates) for item in encoded]
+        if not encoded:
+            return out
+        if self.settings.kernel_parts and (self.kernel_map is not None or len(self.support)):
+            by_type = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
+            self._scorer.add_scores(
+                [item.sentence.nodes for item in encoded],
+                [[parts.slots for parts in item.kernel] for item in encoded],
+                by_type,
+                n_threads=n_threads,
+            )
+            for item, values, scores in zip(encoded, by_type, out, strict=True):
+                for parts, of_parts in zip(item.kernel, values, strict=True):
+                    add_candidate_scores(of_parts, parts.starts, parts.members, scores)
+        if self.weights is not None:
+            for i, name in enumerate(self.settings.manual_parts):
+                lists = [item.manual[i] for item in encoded]
+                part_scores = [np.zeros(len(parts.rows)) for parts in lists]
+                add_scores(
+                    [item.sentence.fields for item in encoded],
+                    [parts.rows for parts in lists],
+                    name,
+                    self.weights,
+                    part_scores,
+                    n_threads=n_threads,
+                )
+                for parts, of_parts, scores in zip(lists, part_scores, out, strict=True):
+                    add_candidate_scores(of_parts, parts.starts, parts.members, scores)
+        if self.list_weights is not None:
+            for item, scores in zip(encoded, out, strict=True):
+                if item.listed is None:
+                    raise ValueError("a list is encoded without its features, expected them")
+                add_list_scores(item.listed, self.list_weights, scores)
+        return out
+
+    def final_scores(
+        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
+    ) -> Float64:
+        """The final system's score of every candidate: float64[k]."""
+        return self.combined(candidates, self.scores(sentence, candidates, n_threads=n_threads))
+
+    def combined(self, candidates: CandidateList, scores: Float64) -> Float64:
+        """The final scores from the reranker's own ones, float64[k]."""
+        return scores if self.combination is None else self.combination.final(candidates, scores)
+
+    def choose(
+        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
+    ) -> int:
+        """Row of the best candidate of a completed list; of equally good ones the first."""
+        if len(candidates) == 1:
+            return 0
+        return int(self.final_scores(sentence, candidates, n_threads=n_threads).argmax())
+
+    def rerank(
+        self,
+        pairs: Iterable[tuple[Sentence, CandidateList]],
+        *,
+        n_threads: int | None = None,
+        batch_size: int = 128,
+    ) -> Generator[int, None, None]:
+        """Row of the best candidate of each completed list, as `choose`, streaming in batches.
+
+        `pairs` may run in another thread, see `choices`.
+        """
+        choices = self.choices(pairs, n_threads=n_threads, batch_size=batch_size)
+        with closing(choices):
+            for *_, row in choices:
+                yield row
+
+    def choices(
+        self,
+        pairs: Iterable[tuple[Sentence, CandidateList]],
+        *,
+        n_threads: int | None = None,
+        batch_size: int = 128,
+    ) -> Generator[tuple[Sentence, CandidateList, int], None, None]:
+        """Each sentence with its completed list and the row of the best one, streaming.
+
+        Where more than one thread may be used, the next batch is read and encoded in a thread of
+        its own while one is scored and its sentences are worked on: it alone runs `pairs` then.
+        """
+        batches = self._encoded_batches(pairs, batch_size)
+        if effective_n_threads(n_threads) > 1:
+            batches = made_ahead(batches)
+        with closing(batches):
+            for batch, lists in batches:
+                scores = self.encoded_scores(lists, n_threads=n_threads)
+                for (sentence, candidates), own in zip(batch, scores, strict=True):
+                    yield sentence, candidates, int(self.combined(candidates, own).argmax())
+
+    def _encoded_batches(
+        self, pairs: Iterable[Pair], batch_size: int
+    ) -> Generator[tuple[list[Pair], list[EncodedList]], None, None]:
+        for given in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
+            batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
+            yield batch, [self._encoder.encode(sentence, trees) for sentence, trees in batch]
+
+    # Storage
+
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
+        more = {
+            "combination": self.combination.to_dict() if self.combination else None,
+            "list_features": self._list_features_to_dict(),
+            "combiner": self.combiner.to_dict() if self.combiner else None,
+            "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
+            **self.about,
+        }
+        if self.kernel_map is not None:
+            more["kernel_map"] = self.kernel_map.to_dict()
+        files = {
+            META: self._meta(self.settings.to_dict(), more),
+            SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
+            SUPPORT: to_npz(self.support.to_arrays()),
+        }
+        if self.weights is not None:
+            files[WEIGHTS] = to_npz(sparse("", self.weights))
+        if self.combiner is not None:
+            files[COMBINER_WEIGHTS] = to_npz(sparse("", self.combiner.hashed))
+        if self.kernel_map is not None:
+            files[KERNEL_MAP] = to_npz(self.kernel_map.to_arrays())
+        return files
+
+    def _list_features_to_dict(self) -> dict[str, Any] | None:
+        if self.list_features is None or self.list_weights is None:
+            return None
+        names, weights = self.list_features.names, self.list_weights.tolist()
+        return self.list_features.to_dict() | {"weights": dict(zip(names, weights, strict=True))}
+
+    @classmethod
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`; see `StoredModel`."""
+        if meta["format_version"] == 1:
+            meta["settings"]["list_features"] = []
+        if meta["format_version"] < 3:
+            meta["settings"]["combiner"] = False
+        settings = Settings.from_dict(meta["settings"])
+        combination = meta["combination"]
+        list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
+        combiner = None
+        if (data := meta.get("combiner")) is not None:
+            hashed = dense(from_npz(files[COMBINER_WEIGHTS]), "", 1 << BITS)
+            combiner = ArcCombiner.from_dict(data, hashed.astype(np.float64))
+        weights = None
+        if settings.manual_parts:
+            weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
+        kernel_map = None
+        if meta.get("kernel_map") is not None:
+            kernel_map = KernelMap.from_stored(meta["kernel_map"], from_npz(files[KERNEL_MAP]))
+        schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
+        return cls(
+            schema=schema,
+            settings=settings,
+            support=Support.from_arrays(
+                from_npz(files[SUPPORT]),
+                settings.kernel_parts,
+                n_properties=len(schema.properties),
+            ),
+            weights=weights,
+            list_features=list_features,
+            list_weights=list_weights,
+            kernel_map=kernel_map,
+            combination=Combination.from_dict(combination) if combination else None,
+            combiner=combiner,
+            about=cls._about(
+                meta, "combination", "support_parts", "list_features", "combiner", "kernel_map"
+            ),
+        )
+
+
+def _read_list_features(
+    data: Mapping[str, Any] | None, settings: Settings
+) -> tuple[ListFeatures | None, Float64 | None]:
+    if data is None and not settings.list_features:
+        return None, None
+    if data is None:
+        raise ValueError("the weights of the list's features are missing")
+    features = ListFeatures.from_dict(data)
+    if features.names != list(data["weights"]):
+        raise ValueError("the list's features and their weights do not fit together")
+    weights = np.array(list(data["weights"].values()), dtype=np.float64)
+    if not (np.abs([*weights, features.factor]) < MOST_WEIGHT).all():
+        raise ValueError("a weight of the list's features is no number, or beyond all bounds")
+    return features, weights

@@ -1,0 +1,277 @@
+"""Training a reranker from candidate lists: epochs of Algorithm 1, then the combination.
+
+Source: Taub-Tabib et al. 2015, section 3 and footnote 8: the combination is tuned on a tenth of the
+reranker's own training lists, by a reranker trained on the rest; then all of them train the final
+one.  Ours differs: the lists are held out in turn, so that all of them tune, not a tenth.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
+from tk_spacy.errors import UserError
+from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.list_features import ListFeatures
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kernels.support_log import Mark
+from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.reranker.interpolation import Combination, TuningList, tune
+from tk_spacy.reranker.learner import Learner
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training_list import TrainingList
+from tk_spacy.treebank.conllu import Sentence
+
+Float64 = NDArray[np.float64]
+
+TUNING_SHARE = 0.1
+TUNING_FOLDS = 5
+
+CHUNK = 64
+"""Lists whose kernel scores are brought up to date in one parallel pass."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage's name, the steps done and their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStats:
+    """What a training took and gave.
+
+    seconds: of wall time, without reading and encoding the lists.  updates: of Algorithm 1.
+    """
+
+    sentences: int
+    mean_length: float
+    support_parts: int
+    updates: int
+    seconds: float
+
+
+def prepare_lists(
+    schema: Schema,
+    sentences: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    settings: Settings,
+) -> list[TrainingList]:
+    """Encode gold sentences and their candidate lists, aligned, for training.
+
+    Lists of a single tree teach nothing and are left out.
+    """
+    if len(sentences) != len(lists):
+        raise ValueError(f"{len(sentences)} sentences but {len(lists)} candidate lists")
+    list_features = None
+    if settings.list_features and lists:
+        list_features = ListFeatures.fit(lists, settings.list_features, factor=settings.list_scale)
+    encoder = ListEncoder(
+        schema,
+        kernel_parts=settings.kernel_parts,
+        manual_parts=settings.manual_parts,
+        list_features=list_features,
+    )
+    prepared = []
+    for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
+        trees = _with_gold(sentence, candidates) if settings.add_gold else candidates
+        if len(trees) < 2:
+            continue
+        oracle = trees.oracle(sentence)
+        wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)
+        if settings.loss == "labelled":
+            wrong += (trees.labels != trees.labels[oracle]).sum(axis=1)
+        item = TrainingList(
+            index=i,
+            encoded=encoder.encode(sentence, trees),
+            loss=wrong,
+            oracle=oracle,
+            mark=Mark(0, (), 0),
+            list_features=list_features,
+        )
+        prepared.append(item)
+    if not prepared:
+        raise UserError(
+            "no candidate list has more than one tree: there is nothing to choose from; ask for "
+            "more candidates (k), or give longer lists"
+        )
+    return prepared
+
+
+def combine_lists(
+    sentences: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    settings: Settings,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[ArcCombiner | None, Sequence[CandidateList]]:
+    """A combiner and the lists with what combiners that did not see them add.
+
+    None and the lists themselves where the settings want none, or there is a single source.
+    """
+    if not settings.combiner or len(lists[0].sources) < 2:
+        return None, lists
+    return ArcCombiner.fit_apart(sentences, lists, progress=progress)
+
+
+def _with_gold(gold: Sentence, candidates: CandidateList) -> CandidateList:
+    """The list with the gold tree, unscored, where it was not in it (Qian and Liu 2015 do so)."""
+    labels = candidates.inventory.encode(gold.deprels)
+    unscored = np.full((1, candidates.scores.shape[1]), np.nan)
+    return CandidateList.from_arrays(
+        np.concatenate([candidates.heads, gold.heads[None]]),
+        np.concatenate([candidates.labels, labels[None]]),
+        np.concatenate([candidates.scores, unscored]),
+        inventory=candidates.inventory,
+        sources=candidates.sources,
+        base=candidates.base,
+    )
+
+
+def _visits(n: int, settings: Settings) -> Iterator[NDArray[np.intp]]:
+    generator = (
+        None if settings.shuffle_seed is None else np.random.default_rng(settings.shuffle_seed)
+    )
+    for _ in range(settings.iterations):
+        yield np.arange(n) if generator is None else generator.permutation(n)
+
+
+def learn(
+    schema: Schema,
+    items: Sequence[TrainingList],
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Reranker, TrainingStats]:
+    """Run Algorithm 1 over the lists; the reranker has no combination yet.
+
+    progress: called with the steps done and their number.
+    """
+    started = time.perf_counter()
+    n_threads = effective_n_threads(n_threads)
+    total = len(items) * settings.iterations
+    list_features = items[0].list_features if items else None
+    learner = Learner(
+        kernel_parts=settings.kernel_parts,
+        manual_parts=settings.manual_parts,
+        n_properties=len(schema.properties),
+        total_steps=total,
+        bits=settings.bits,
+        C=settings.C,
+        skip=settings.skip,
+        kernel_scale=settings.kernel_scale,
+        add_loss=settings.competitor == "violator",
+        list_width=len(list_features.names) if list_features else 0,
+        groups=schema.property_groups(),
+        budget=settings.budget,
+    )
+    for item in items:
+        item.reset()
+    for order in _visits(len(items), settings):
+        if settings.shuffle_seed is not None:
+            # Lists of a shuffled chunk were last seen at different times: level them.
+            learner.refresh(items, n_threads=n_threads)
+        for start in range(0, len(order), CHUNK):
+            chunk = [items[i] for i in order[start : start + CHUNK]]
+            learner.refresh(chunk, n_threads=n_threads)
+            for item in chunk:
+                learner.step(item)
+            if progress is not None:
+                progress(learner.steps, total)
+        learner.support.forget(min((item.mark for item in items), key=lambda mark: mark.updates))
+    support = learner.support.freeze()
+    reranker = Reranker(
+        schema=schema,
+        settings=settings,
+        support=support,
+        weights=learner.averaged_weights() if settings.manual_parts else None,
+        list_features=list_features,
+        list_weights=learner.averaged_list_weights() if list_features else None,
+    )
+    stats = TrainingStats(
+        sentences=len(items),
+        mean_length=float(np.mean([len(item.encoded.sentence) for item in items])),
+        support_parts=len(support),
+        updates=learner.updates,
+        seconds=time.perf_counter() - started,
+    )
+    return reranker, stats
+
+
+def tuning_parts(n: int, folds: int, *, seed: int) -> list[NDArray[np.intp]]:
+    """Which of the lists 0..n-1 are held out for tuning, a part after the other; seeded.
+
+    folds: every list is in one of so many parts; 1 for the paper's single tenth.
+    """
+    if folds < 1:
+        raise ValueError(f"folds is {folds}, expected at least 1")
+    order = np.random.default_rng(seed).permutation(n)
+    if folds == 1:
+        return [np.sort(order[: max(1, round(TUNING_SHARE * n))])]
+    return [np.sort(order[fold::folds]) for fold in range(min(folds, n))]
+
+
+def default_tuning_folds(sources: Sequence[str], *, paper_grid: bool = False) -> int:
+    """TUNING_FOLDS; 0 behind a combiner, unless the paper's grid is asked for.
+
+    A combiner has weighed the parsers already, and the reranker has all their scores as features:
+    weights for these that were tuned on training lists besides lost 0.1 to 0.3 LAS on dev.
+    """
+    return 0 if COMBINER in sources and not paper_grid else TUNING_FOLDS
+
+
+def train_reranker(
+    sentences: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    settings: Settings,
+    *,
+    schema: Schema,
+    seed: int = 0,
+    paper_grid: bool = False,
+    tuning_folds: int | None = None,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Reranker, TrainingStats]:
+    """Train a reranker and its combination with the upstream's scores.
+
+    sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
+    schema: fitted on the training treebank.  seed: of the split for tuning.
+    paper_grid: see `combination.tune`.  tuning_folds: see `tuning_parts`; each takes a training; 0
+        for Combination.untuned, None for what `default_tuning_folds` says.
+    """
+    if len(lists) < 2:
+        raise UserError("training needs at least two candidate lists")
+    report = progress or (lambda stage, done, total: None)
+    items = prepare_lists(schema, sentences, lists, settings)
+    tuning: list[TuningList] = []
+    if tuning_folds is None:
+        tuning_folds = default_tuning_folds(lists[0].sources, paper_grid=paper_grid)
+    parts = tuning_parts(len(lists), tuning_folds, seed=seed) if tuning_folds else []
+    for number, held in enumerate(parts):
+        away = set(held.tolist())
+        rest = [item for item in items if item.index not in away]
+        if not rest:
+            continue
+
+        def on_step(done: int, total: int, before: int = number) -> None:
+            report("tuning", before * total + done, len(parts) * total)
+
+        scout, _ = learn(schema, rest, settings, n_threads=n_threads, progress=on_step)
+        scores = scout.batch_scores([(sentences[i], lists[i]) for i in held], n_threads=n_threads)
+        tuning += [
+            TuningList.make(sentences[i], lists[i], own)
+            for i, own in zip(held, scores, strict=True)
+        ]
+    combination = Combination.untuned(lists[0].sources, combiner=COMBINER)
+    if tuning:
+        combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
+    reranker, stats = learn(
+        schema, items, settings, n_threads=n_threads,
+        progress=lambda done, total: report("training", done, total),
+    )  # fmt: skip
+    return replace(reranker, combination=combination), stats

@@ -1,0 +1,1 @@
+"""CoNLL-U sentences as spaCy Docs, and back."""

@@ -1,0 +1,203 @@
+"""Sentence <-> spaCy Doc, and the corpus reader that `spacy train` uses.
+
+UD writes the root relation "root", spaCy "ROOT"; both directions map it.  spaCy's "||" decorations
+of lifted non-projective arcs are a matter between the parser and its own deprojectivization: here
+they are cut off, so that they never reach a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.attrs import DEP, HEAD
+from spacy.parts_of_speech import IDS as UPOS_IDS
+from spacy.tokens import Doc, Span, Token
+
+from tk_spacy.errors import UserError
+from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.pseudo_projective import DECORATION
+
+if TYPE_CHECKING:
+    from spacy.vocab import Vocab
+
+SPACY_ROOT = "ROOT"
+UD_ROOT = "root"
+
+
+def to_spacy_label(deprel: str, head: int) -> str:
+    """DEPREL of UD as spaCy's dependency label; head is UD's, 0 for the root."""
+    return SPACY_ROOT if head == 0 else deprel
+
+
+def to_ud_label(label: str) -> str:
+    """spaCy's dependency label as DEPREL: without decoration, "ROOT" as "root", "" as "_"."""
+    label = label.partition(DECORATION)[0]
+    return UD_ROOT if label == SPACY_ROOT else label or "_"
+
+
+PLAIN_MISC = ("_", "SpaceAfter=No")
+
+_FEATURE = re.compile(r"[^=|]+=[^=|]+")
+
+
+def place_of(sentence: Sentence) -> str:
+    """Where a sentence stands, for error messages."""
+    if sentence.path:
+        return f"{sentence.path}:{sentence.line}"
+    return f"sentence {sentence.sent_id or sentence.forms[0]!r}"
+
+
+def doc_from_sentence(
+    vocab: Vocab, sentence: Sentence, *, with_tree: bool = False, gold_tags: bool = True
+) -> Doc:
+    """A Doc with one token a word and the sentence's start preset, so that no parser splits it.
+
+    With gold_tags it carries the XPOS, UPOS, FEATS and LEMMA columns as TAG, POS, MORPH and LEMMA;
+    with_tree adds HEAD and DEPREL.  `token._.tk_misc` is the MISC column.  Raises UserError where a
+    UPOS value is none of UD's or FEATS are no list of Name=Value.
+    """
+    n = len(sentence)
+    columns: dict[str, Any] = {}
+    if gold_tags:
+        unknown = [tag for tag in sentence.upos if tag != "_" and tag not in UPOS_IDS]
+        if unknown:
+            raise UserError(
+                f"{place_of(sentence)}: UPOS {unknown[0]!r} is no universal part of speech, "
+                f"which spaCy needs; convert the column or put the tag into XPOS"
+            )
+        columns = {
+            "tags": [_blank(tag) for tag in sentence.xpos],
+            "pos": [_blank(tag) for tag in sentence.upos],
+            "morphs": [_blank(feats) for feats in sentence.feats],
+            "lemmas": [_blank(lemma) for lemma in sentence.lemmas],
+        }
+        for feats in set(sentence.feats):
+            if feats != "_" and not all(_FEATURE.fullmatch(f) for f in feats.split("|")):
+                raise UserError(
+                    f"{place_of(sentence)}: FEATS {feats!r} is no list of Name=Value joined by "
+                    f"'|', which spaCy needs; correct the column, or write _"
+                )
+    doc = Doc(
+        vocab,
+        words=list(sentence.forms),
+        spaces=["SpaceAfter=No" not in misc.split("|") for misc in sentence.misc],
+        sent_starts=[i == 0 for i in range(n)],
+        **columns,
+    )
+    register_misc()
+    for token, misc in zip(doc, sentence.misc, strict=True):
+        if misc not in PLAIN_MISC:  # the rest the Doc knows without it
+            token._.set(MISC_EXTENSION, misc)
+    if with_tree:
+        if not sentence.has_tree:
+            raise UserError(f"{place_of(sentence)}: no tree: HEAD is '_'")
+        deps = [
+            to_spacy_label(deprel, head)
+            for deprel, head in zip(sentence.deprels, sentence.heads.tolist(), strict=True)
+        ]
+        set_tree(doc, sentence.heads, deps)
+    return doc
+
+
+def set_tree(doc: Doc, heads: np.ndarray, deps: Iterable[str]) -> None:
+    """Write a tree into a one-sentence Doc: heads int[n] as UD has them, deps spaCy's labels.
+
+    The tree must be valid: spaCy accepts cycles silently.
+    """
+    positions = np.arange(1, len(doc) + 1)
+    offsets = np.where(heads == 0, 0, heads - positions).astype(np.int64)
+    rows = np.empty((len(doc), 2), dtype=np.uint64)
+    rows[:, 0] = offsets.view(np.uint64)  # spaCy stores negative offsets as two's complement
+    rows[:, 1] = [doc.vocab.strings.add(dep) for dep in deps]
+    attributes: list[Any] = [HEAD, DEP]
+    doc.from_array(attributes, rows)  # type: ignore[arg-type]  # thinc's own array types
+
+
+def sentence_from_doc(source: Doc | Span, *, sent_id: str | None = None) -> Sentence:
+    """The one sentence of a Doc, or a Span that is one sentence, as a Sentence.
+
+    Heads count from the sentence's own start.  Without a parse HEAD and DEPREL are empty.
+    Raises ValueError where the source holds several roots: use `sentences_from_doc` then.
+    """
+    tokens = list(source)
+    if not tokens:
+        raise ValueError("a Doc or Span without tokens is no sentence")
+    start = tokens[0].i
+    parsed = source.doc.has_annotation("DEP")
+    heads: list[int] | None = None
+    deprels: list[str] | None = None
+    if parsed:
+        heads = [0 if t.head.i == t.i else t.head.i - start + 1 for t in tokens]
+        if any(not 0 <= head <= len(tokens) for head in heads) or heads.count(0) != 1:
+            raise ValueError(
+                f"tokens {start} to {tokens[-1].i} are not exactly one sentence: "
+                f"{heads.count(0)} roots; take the sentences one by one (sentences_from_doc)"
+            )
+        deprels = [to_ud_label(t.dep_) for t in tokens]
+    return sentence_of_tokens(tokens, heads=heads, deprels=deprels, sent_id=sent_id)
+
+
+def sentence_of_tokens(
+    tokens: Sequence[Token],
+    *,
+    heads: Sequence[int] | NDArray[np.int32] | None = None,
+    deprels: Sequence[str] | None = None,
+    sent_id: str | None = None,
+) -> Sentence:
+    """Some tokens as a Sentence, with UD heads and labels where they are given."""
+    return Sentence.from_columns(
+        forms=[_form(t.text) for t in tokens],
+        lemmas=[_form(t.lemma_) for t in tokens],
+        upos=[t.pos_ or "_" for t in tokens],
+        xpos=[_form(t.tag_) for t in tokens],
+        feats=[_form(str(t.morph)) for t in tokens],
+        misc=misc_of_tokens(tokens),
+        heads=heads,
+        deprels=deprels,
+        sent_id=sent_id,
+    )
+
+
+def misc_of_tokens(tokens: Iterable[Token], *, misc_from: Doc | None = None) -> list[str]:
+    """The MISC column of tokens: `token._.tk_misc`, and whether a space follows.
+
+    misc_from: a Doc of the same tokens that gives the former instead.
+    """
+    register_misc()
+    column = []
+    for token in tokens:
+        given = token if misc_from is None else misc_from[token.i]
+        misc = str(given._.get(MISC_EXTENSION) or "_")
+        if not token.whitespace_ and "SpaceAfter=No" not in misc.split("|"):
+            misc = "SpaceAfter=No" if misc == "_" else f"{misc}|SpaceAfter=No"
+        column.append(_form(misc))
+    return column
+
+
+def has_misc(doc: Doc) -> bool:
+    """Whether any token of a Doc has a MISC column of its own."""
+    register_misc()
+    return any((token._.get(MISC_EXTENSION) or "_") != "_" for token in doc)
+
+
+def sentences_from_doc(doc: Doc) -> list[Sentence]:
+    """Every sentence of a Doc; a Doc without sentence boundaries is one sentence."""
+    if not len(doc):
+        return []
+    if not doc.has_annotation("SENT_START"):
+        return [sentence_from_doc(doc)]
+    return [sentence_from_doc(span) for span in doc.sents]
+
+
+def _blank(value: str) -> str:
+    return "" if value == "_" else value
+
+
+def _form(text: str) -> str:
+    """A value that CoNLL-U can hold: spaCy has tokens of white space, CoNLL-U has none."""
+    return " ".join(text.split()) or "_"

@@ -1,0 +1,1 @@
+"""Dependency trees as arrays: validity, repair, spanning trees, crossing arcs."""

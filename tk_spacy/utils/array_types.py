@@ -1,0 +1,9 @@
+"""Names of array types, for annotations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+Int32 = NDArray[np.int32]

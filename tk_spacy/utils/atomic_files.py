@@ -1,0 +1,135 @@
+"""Writing so that a crash leaves the old output or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from tk_spacy.errors import TreebankError, UserError
+
+META, RECORD = "meta.json", "training.json"
+"""Files that tell what we (and spaCy) write from any other directory."""
+
+
+@contextmanager
+def replace_directory(path: Path) -> Iterator[Path]:
+    """A temporary sibling directory that takes the place of `path` when the block ends well.
+
+    Raises UserError where the place cannot be written, or holds what is not ours to remove.
+    """
+    # Through symbolic links: a link cannot change places with a directory.
+    path = path.resolve()
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path}: a file stands where a directory is to be written")
+    check_replaceable(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        yield temporary
+        # mkdtemp makes it private; a model is as readable as any other directory.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o777 & ~umask)
+        old = None
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.replace(old)
+        try:
+            temporary.replace(path)
+        except OSError as error:
+            if old is not None and not path.exists():
+                old.replace(path)
+            raise UserError(
+                f"{path}: cannot be written: {error.strerror} (by another process meanwhile?); try "
+                "again"
+            ) from error
+        finally:
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises UserError for a directory that nobody would want to lose for a model's sake.
+
+    An empty one may be replaced, a model or a kept training, and whatever lies in a pipeline.
+    """
+    path = path.resolve()
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    if not (is_model(path) or is_model(path.parent) or (path / RECORD).is_file()):
+        raise UserError(
+            f"{path}: holds something other than a model; it is not overwritten, choose another "
+            "output"
+        )
+    if Path.cwd().is_relative_to(path):
+        raise UserError(
+            f"{path}: is, or holds, the current directory, which is not replaced; choose another "
+            "output, or go elsewhere"
+        )
+
+
+def is_model(path: Path) -> bool:
+    """Whether a directory is a model of ours or a spaCy pipeline, perhaps a damaged one."""
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return isinstance(meta, dict) and ("spacy_version" in meta or "format_version" in meta)
+
+
+STDOUT = "-"
+"""A path to write to that stands for standard output."""
+
+
+@contextmanager
+def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file that takes its name when closed without error; else nothing is left.
+
+    STDOUT is written to as the content comes.
+    """
+    if os.fspath(path) == STDOUT:
+        try:
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+            # Not later, when the interpreter ends and nobody can tell the user of a full disk.
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise  # whoever reads it has enough
+        except OSError as error:
+            raise TreebankError("standard output", 0, f"{error.strerror or error}") from error
+        return
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("wb") as out:  # a device or pipe cannot be replaced
+                yield out
+            return
+        if target.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as out:
+                yield out
+            temporary.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        cure = "give a file name in a directory that exists and can be written"
+        raise TreebankError(path, 0, f"cannot write it: {reason}; {cure}") from error

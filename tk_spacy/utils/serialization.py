@@ -1,0 +1,200 @@
+"""How trained models are kept: named files, written and read the same way by every kind of model.
+
+meta.json says what it is; arrays are .npz without pickle, hashed weights only where they are not 0;
+vocabularies are msgpack.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import srsly
+from numpy.typing import NDArray
+
+from tk_spacy.about import __version__
+from tk_spacy.errors import ModelError
+from tk_spacy.utils.atomic_files import replace_directory
+
+META = "meta.json"
+RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
+BIAFFINE_FORMAT = "tk-spacy biaffine parser"
+
+
+MOST_WEIGHT = 1e100
+"""Weights of a model are smaller: sums and products of such ones stay finite numbers."""
+
+
+class StoredModel(ABC):
+    """A model that goes as named files to disk, to bytes and into pickles.
+
+    FORMAT: what meta.json calls it.  VERSION: of the format, as it is written now.  OLDEST: that
+    can be read.  FILES: names of its files.
+    """
+
+    __slots__ = ()
+    FORMAT: ClassVar[str]
+    VERSION: ClassVar[int]
+    OLDEST: ClassVar[int]
+    FILES: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
+
+    @classmethod
+    @abstractmethod
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`.  May raise anything where the files are damaged.
+
+        meta: the values of meta.json, whose format and version are right.
+        """
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Self:
+        """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
+        try:
+            return cls._read_files(files, cls._check_meta(files[META], where))
+        except ModelError:
+            raise
+        except Exception as error:
+            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
+            raise ModelError(
+                f"{where}: damaged or incomplete ({type(error).__name__}: {error}); train it again"
+            ) from error
+
+    def to_disk(self, path: str | Path) -> None:
+        """Write the model as a directory; an older one there is replaced in one step."""
+        with replace_directory(Path(path)) as directory:
+            self.write_files(directory)
+
+    def write_files(self, directory: Path) -> None:
+        """Write the files into a directory that is there."""
+        for name, content in self.to_files().items():
+            (directory / name).write_bytes(content)
+
+    @classmethod
+    def from_disk(cls, path: str | Path) -> Self:
+        """Read a model directory.  Raises ModelError where it is none."""
+        path = Path(path)
+        if not (path / META).is_file():
+            raise ModelError(
+                f"{path}: no {cls.FORMAT} here ({META} is missing); train it again, or give its "
+                "directory"
+            )
+        try:
+            files = {n: (path / n).read_bytes() for n in cls.FILES if (path / n).is_file()}
+        except OSError as error:
+            raise ModelError(f"{error.filename}: cannot read it: {error.strerror}") from error
+        return cls.from_files(files, where=str(path))
+
+    def to_bytes(self) -> bytes:
+        """The model as one byte string."""
+        packed: bytes = srsly.msgpack_dumps(self.to_files())
+        return packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The inverse of `to_bytes`.  Raises ModelError where it is none."""
+        try:
+            files: dict[str, bytes] = srsly.msgpack_loads(data)
+        except Exception as error:
+            raise ModelError(f"these bytes are no {cls.FORMAT}: {error}") from error
+        return cls.from_files(files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    @classmethod
+    def _meta(
+        cls, settings: Mapping[str, Any], more: Mapping[str, Any], *, version: int | None = None
+    ) -> bytes:
+        """The content of meta.json.
+
+        version: of the format, where an earlier one than VERSION holds all that the model has.
+        """
+        meta = {
+            "format": cls.FORMAT,
+            "format_version": cls.VERSION if version is None else version,
+            "library_version": __version__,
+            "settings": settings,
+            **more,
+        }
+        return (json.dumps(meta, indent=2, ensure_ascii=False) + "\n").encode()
+
+    @staticmethod
+    def _about(meta: Mapping[str, Any], *more: str) -> dict[str, Any]:
+        """The facts in meta.json beside those that `_meta` names and `more`."""
+        known = {"format", "format_version", "library_version", "settings", *more}
+        return {name: value for name, value in meta.items() if name not in known}
+
+    @classmethod
+    def _check_meta(cls, content: bytes, where: str) -> dict[str, Any]:
+        """The values of meta.json.  Raises ModelError where they are of something else."""
+        meta: dict[str, Any] = json.loads(content)
+        if meta.get("format") != cls.FORMAT:
+            other = meta.get("format")
+            raise ModelError(
+                f"{where}: {META} is "
+                + (f"that of a {other[:80]}, " if isinstance(other, str) and other else "")
+                + f"not that of a {cls.FORMAT}; give the directory of one, or of the pipeline"
+            )
+        if meta["format_version"] not in range(cls.OLDEST, cls.VERSION + 1):
+            readable = (
+                f"{cls.VERSION}" if cls.OLDEST == cls.VERSION else f"{cls.OLDEST} to {cls.VERSION}"
+            )
+            raise ModelError(
+                f"{where}: format version {meta['format_version']}, this tk-spacy reads "
+                f"{readable}; train the model again or install the version that wrote it "
+                f"({meta.get('library_version')})"
+            )
+        return meta
+
+
+def to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Arrays as one compressed .npz."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def from_npz(data: bytes) -> dict[str, NDArray[Any]]:
+    """The inverse of `to_npz`."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def sparse(name: str, weights: NDArray[np.floating]) -> dict[str, NDArray[Any]]:
+    """Weights that are not 0, as float32, and where they stand.
+
+    name: of the arrays' names, empty for none.
+    """
+    ids = np.flatnonzero(weights)
+    names = _sparse_names(name)
+    return dict(zip(names, (ids.astype(np.uint32), weights[ids].astype(np.float32)), strict=True))
+
+
+def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
+    """The inverse of `sparse`: float32[size].  Raises ValueError."""
+    ids, values = (arrays[n] for n in _sparse_names(name))
+    name = name or "weights"
+    if ids.dtype != np.uint32 or values.dtype != np.float32 or ids.ndim != 1:
+        raise ValueError(f"{name} are {ids.dtype} and {values.dtype}, not uint32 and float32")
+    if ids.shape != values.shape or not np.isfinite(values).all():
+        raise ValueError(f"{name} are not one finite number for each id")
+    if len(ids) and int(ids.max()) >= size:
+        raise ValueError(f"an id of {name} is {ids.max()}, expected less than {size}")
+    if (ids[1:] <= ids[:-1]).any():
+        raise ValueError(f"ids of {name} are not in order, or repeated")
+    weights = np.zeros(size, dtype=np.float32)
+    weights[ids] = values
+    return weights
+
+
+def _sparse_names(name: str) -> tuple[str, str]:
+    return (f"{name}_ids", f"{name}_values") if name else ("ids", "values")

@@ -1,0 +1,1 @@
+"""What each command does, to be called from Python; the command line only shows it."""

@@ -1,0 +1,1 @@
+"""The timing of exact kernel scoring."""

@@ -1,0 +1,1 @@
+"""Batches of CoNLL-U files: parsed, reranked, resumed."""

@@ -1,0 +1,132 @@
+"""Parsing one CoNLL-U file with one parser, streaming."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
+from tk_spacy.kbest.writer import Pair, write_kbest
+from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write_conllu
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
+
+if TYPE_CHECKING:
+    from tk_spacy.kbest.sources import ViewSource
+
+Tree = tuple[NDArray[np.int32], tuple[str, ...]]
+
+
+class TreeParser(Protocol):
+    """What parses sentences whose trees, if any, it does not look at."""
+
+    def parse(
+        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+    ) -> Iterator[Tree]:
+        """The best tree of each sentence."""
+        ...
+
+    def kbest(
+        self,
+        sentences: Sequence[Sentence],
+        *,
+        k: int,
+        inventory: LabelInventory,
+        n_threads: int | None = None,
+    ) -> Iterator[CandidateList]:
+        """The list of each sentence, with labels of the inventory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceParser:
+    """Any source of candidates as a parser: its own trees, and its lists.
+
+    The source has its inventory and its threads already.
+    """
+
+    source: ViewSource
+
+    def parse(
+        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+    ) -> Iterator[Tree]:
+        """The source's own tree of each sentence."""
+        for trees in self.source.candidates(sentences, k=1):
+            yield trees.heads[trees.base], trees.deprels(trees.base)
+
+    def kbest(
+        self,
+        sentences: Sequence[Sentence],
+        *,
+        k: int,
+        inventory: LabelInventory,
+        n_threads: int | None = None,
+    ) -> Iterator[CandidateList]:
+        """The source's lists."""
+        return self.source.candidates(sentences, k=k)
+
+
+@dataclass(slots=True)
+class FileParser(FileWorker):
+    """Parses file after file.
+
+    k: None for the best tree of each sentence, else the length of lists, as `tk-spacy kbest` writes
+        them.
+    single_root: whether every tree has one root.
+    inventory: of the labels of lists.
+    """
+
+    parser: TreeParser
+    k: int | None = None
+    n_threads: int | None = None
+    single_root: bool = True
+    inventory: LabelInventory = field(default_factory=LabelInventory)
+
+    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+        """Parse a file.  Raises UserError where it cannot be read or written."""
+        result = FileResult(str(job.source), str(job.target))
+        tally = Tally()
+        started = time.perf_counter()
+        parsed = self._parsed(job, tally, report or (lambda n: None))
+        if self.k is None:
+            write_conllu(job.target, (sentence for sentence, _ in parsed))
+        else:
+            write_kbest(job.target, (pair for _, pair in parsed if pair is not None))
+        result.seconds = time.perf_counter() - started
+        result.sentences, result.words = tally.sentences, tally.words
+        if tally.scored:
+            tally.flush()
+            result.final = tally.counts[1]
+        return result
+
+    def _parsed(
+        self, job: Job, tally: Tally, report: Report
+    ) -> Iterator[tuple[Sentence, Pair | None]]:
+        """Each sentence with its best tree, and with its list where lists are wanted."""
+        # The input's trees are only compared with, and need be none.
+        sentences = read_conllu(job.source, trees="any", single_root=False)
+        for batch in in_batches(sentences, len):
+            for gold, (tree, trees) in zip(batch, self._trees(batch), strict=True):
+                sentence = gold.with_tree(*tree, single_root=self.single_root)
+                tally.add(gold, sentence, sentence)
+                yield sentence, None if trees is None else (gold, trees)
+            report(len(batch))
+        if not tally.sentences:
+            raise TreebankError(
+                job.source, 0, "the file holds no sentence; give a file with CoNLL-U in it"
+            )
+
+    def _trees(self, batch: Sequence[Sentence]) -> Iterator[tuple[Tree, CandidateList | None]]:
+        """Each sentence's best tree, and its list; one list at a time, as long ones are large."""
+        if self.k is None:
+            for tree in self.parser.parse(batch, n_threads=self.n_threads):
+                yield tree, None
+            return
+        for trees in self.parser.kbest(
+            batch, k=self.k, inventory=self.inventory, n_threads=self.n_threads
+        ):
+            yield (trees.heads[0], trees.deprels(0)), trees

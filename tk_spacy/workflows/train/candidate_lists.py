@@ -1,0 +1,165 @@
+"""Candidate lists for a training: ready ones, or from views that are trained here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tk_spacy.ensemble.full_training import WholeTraining
+from tk_spacy.ensemble.jackknife import FoldProgress, JackknifeError, fold_seconds, jackknife
+from tk_spacy.ensemble.merging import MergedSource
+from tk_spacy.ensemble.trained_parsers import training_seconds
+from tk_spacy.errors import UserError
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.parallel.threads import available_threads
+from tk_spacy.utils.progress import Stages
+from tk_spacy.workflows.train.inputs import Plan
+
+ALL_VIEWS = "all"
+SUSPICIOUS_LEAD = 4.0
+"""Points of UAS by which a base parser may be better on train than on dev."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposals:
+    """What the views gave.
+
+    lists: of each part.  sources: the views, trained and opened; none where none is needed.
+    seconds: wall time of each view's trainings, "whole" and (all together) "folds", also where they
+        were taken over from an earlier run.
+    speeds: words that each view proposed and scored trees of a second, and all of them together.
+    """
+
+    lists: dict[str, list[CandidateList]]
+    sources: tuple[ViewSource, ...] = ()
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    speeds: dict[str, float] = field(default_factory=dict)
+
+
+def candidate_lists(run: Stages, plan: Plan) -> Proposals:
+    """The lists of all parts, ready or made here, and the views that made them.
+
+    Where views are trained, the caller holds the work directory (`places.work_directory`).
+    """
+    options = plan.options
+    lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
+    work = options.work_directory
+    if plan.trains_views:
+        train_lists = _train_views(run, plan, work)
+        if train_lists is not None:
+            lists["train"] = train_lists
+    sources = tuple(
+        view.open(work / view.name, inventory=plan.inventory, n_threads=options.threads)
+        for view in plan.views
+    )
+    if not plan.needs_lists:
+        return Proposals(lists, sources)
+    source = MergedSource(sources, n_threads=options.threads)
+    words, started = 0, time.perf_counter()
+    for name, part in plan.parts.items():
+        if name in lists:
+            continue
+        words += part.words
+        lists[name] = []
+        with run.stage(f"candidates of {name}") as report:
+            for trees in source.candidates(part.sentences, k=options.list_length):
+                lists[name].append(trees)
+                report(len(lists[name]), len(part.sentences))
+    seconds = [*source.seconds, time.perf_counter() - started]
+    names = [*(view.name for view in plan.views), ALL_VIEWS]
+    speeds = {name: words / max(taken, 1e-9) for name, taken in zip(names, seconds, strict=True)}
+    if options.workdir is not None and plan.trains_views:
+        for name, part in plan.parts.items():
+            write_kbest(
+                options.workdir / f"{name}.kbest.conllu",
+                zip(part.sentences, lists[name], strict=True),
+            )
+    return Proposals(lists, sources, _seconds(plan, work), speeds if words else {})
+
+
+def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iterator[str]:
+    """A warning where a parser does so well on train that it must have been trained on it.
+
+    Lists of sentences that their parser has learnt by heart have the gold tree on top, and teach a
+    reranker to trust the parser.  Lists of our own jackknife are beyond suspicion.
+    """
+    if plan.jackknifes:
+        return
+    right = {}
+    for name in ("train", "dev"):
+        pairs = zip(plan.parts[name].sentences, lists[name], strict=True)
+        heads = sum(int((trees.heads[trees.base] == s.heads).sum()) for s, trees in pairs)
+        right[name] = 100 * heads / plan.parts[name].words
+    if right["train"] > right["dev"] + SUSPICIOUS_LEAD:
+        yield (
+            f"the base parser has {right['train']:.1f} UAS on train, but {right['dev']:.1f} on "
+            "dev: it seems to know train's trees, and the reranker learns to trust it too much"
+        )
+
+
+def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | None:
+    """The views trained on all of train, and lists for train from their folds where needed."""
+    options = plan.options
+    train = plan.parts["train"].sentences
+    whole = WholeTraining(
+        train,
+        plan.parts["dev"].sentences,
+        plan.views,
+        directory=work,
+        n_threads=options.threads,
+        report=lambda view, done, of: run.progress.update(f"  all of train, {view}", done, of),
+    )
+    if whole.kept:
+        run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
+    if whole.damaged:
+        names = ", ".join(whole.damaged)
+        run.progress.note(f"damaged in {work} and made again: {names} parser of all of train")
+
+    def on_fold(fold: FoldProgress) -> None:
+        whole.poll()
+        if fold.stage in ("train", "parse"):
+            doing = f"training {fold.view}" if fold.stage == "train" else "parsing"
+            run.progress.update(f"  fold {fold.fold + 1}, {doing}", fold.step, fold.of)
+
+    what = " and ".join(view.name for view in plan.views if not view.given)
+    if not plan.jackknifes:
+        with run.stage(f"training the {what} parser"):
+            whole.finish()
+        return None
+    processes = options.processes or available_threads()
+    try:
+        with run.stage(f"training the {what} parser, {options.folds} folds"), whole:
+            if processes > 1:
+                whole.start()
+            lists = jackknife(
+                train,
+                plan.views,
+                workdir=work / "folds",
+                folds=options.folds,
+                k=options.list_length,
+                processes=processes,
+                inventory=plan.inventory,
+                n_threads=options.threads,
+                progress=on_fold,
+                note=run.progress.note,
+            )
+            whole.finish()
+            return lists
+    except JackknifeError as error:
+        raise UserError(f"{error}; finished parts are kept in {work}") from error
+
+
+def _seconds(plan: Plan, work: Path) -> dict[str, dict[str, float]]:
+    seconds = {}
+    for view in plan.views:
+        if view.given or not plan.trains_views:
+            continue
+        seconds[view.name] = {"whole": training_seconds(work / view.name)}
+        if plan.jackknifes:
+            folds = fold_seconds(work / "folds", view, folds=plan.options.folds)
+            seconds[view.name]["folds"] = folds
+    return seconds

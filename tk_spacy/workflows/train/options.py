@@ -1,0 +1,241 @@
+"""What a user chooses for one training, and every check of it that needs no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tk_spacy.errors import UserError
+from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
+from tk_spacy.parsers.external import check_files
+from tk_spacy.parsers.names import (
+    BIAFFINE,
+    DEFAULT_VIEWS,
+    SAMPLING,
+    SEARCHES,
+    SPACY,
+    UDPIPE,
+    Search,
+)
+from tk_spacy.parsers.specs import kinds, parse_specs
+from tk_spacy.reranker.settings import Settings
+
+DEFAULT_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions:
+    """Everything that a user chooses for one training.
+
+    train, dev, test: CoNLL-U files with trees; test may be missing.
+    output: directory of the model.  overwrite: replace a model that is there.
+    workdir: where parsers and lists are kept, so that a training can be resumed; None for a
+        directory beside the output that is removed at success.
+    views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
+        "biaffine", "sampling:order=2" (see `views.specs`), "udpipe", and "file:NAME" for any other
+        parser's trees.
+    view_files: of each such NAME the files of its trees, by the names of the parts.
+    sampling, biaffine, udpipe: settings of these parsers that are not at their defaults.
+    upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
+    backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
+    config: spaCy training config of the spaCy view.  max_steps: of its training.
+    folds, processes: of jackknifing; processes None for as many as cores allow.
+    k, search: of the candidate lists; k None for what suits the views, see `list_length`.
+    candidates, dev_candidates, test_candidates: k-best files with ready lists.
+    settings: of the kernel reranker; the base reranker has the same without the kernel.
+    left_open: names of settings that are replaced by what suits the lists (settings.suit).
+    paper_grid: beta from 0 to 3 in steps of 0.05.
+    tuning_folds: rerankers trained to tune beta, each on the lists of the other folds; 1 for the
+        paper's single one, on nine tenths.
+    seed: of the parsers, the folds, the tuning split and the bootstrap.
+    threads: None for all cores.
+    title: of the treebank, in tables; None for its directory's or file's name.
+    asked: names of options that the user named, be it their defaults; none is silently ignored.
+    """
+
+    train: Path
+    dev: Path
+    test: Path | None = None
+    output: Path
+    overwrite: bool = False
+    workdir: Path | None = None
+    views: tuple[str, ...] = DEFAULT_VIEWS
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    biaffine: Mapping[str, Any] = field(default_factory=dict)
+    udpipe: Mapping[str, Any] = field(default_factory=dict)
+    view_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
+    upstream: str | None = None
+    backward: bool = True
+    config: Path | None = None
+    max_steps: int | None = None
+    folds: int = DEFAULT_FOLDS
+    processes: int | None = None
+    k: int | None = None
+    search: Search = "discrepancy"
+    candidates: Path | None = None
+    dev_candidates: Path | None = None
+    test_candidates: Path | None = None
+    settings: Settings = field(default_factory=Settings)
+    left_open: frozenset[str] = frozenset()
+    paper_grid: bool = False
+    tuning_folds: int | None = None
+    seed: int = 0
+    threads: int | None = None
+    title: str | None = None
+    asked: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        parse_specs(self.views)
+        if self.list_length < 2:
+            raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
+        if self.list_length > MAX_K:
+            raise UserError(f"k is {self.k}; it must be {MAX_K} or less")
+        if self.search not in SEARCHES:
+            raise UserError(f"search is {self.search!r}; choose from {', '.join(SEARCHES)}")
+        if self.folds < 2:
+            raise UserError(f"folds is {self.folds}; jackknifing needs at least 2")
+        for name, least in (
+            ("max_steps", 1),
+            ("processes", 1),
+            ("threads", 1),
+            ("tuning_folds", 0),
+        ):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UserError(f"{name} is {value}; it must be at least {least}")
+        if self.paper_grid and self.tuning_folds == 0:
+            raise UserError("paper_grid would have no effect: tuning_folds is 0; leave one out")
+        if not 0 <= self.seed < 2**32:
+            raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
+        if self.upstream is not None and (self.config or self.max_steps):
+            raise UserError(
+                "an upstream pipeline is given, so none is trained: leave out its training's "
+                "config and steps, or the pipeline"
+            )
+        self._check_view_settings()
+        self._check_choice()
+        ready = {"train": self.candidates, "dev": self.dev_candidates}
+        if self.test is not None:
+            ready["test"] = self.test_candidates
+        missing = [name for name, lists in ready.items() if lists is None]
+        check_files(self.view_files, views=self.views, parts=missing)
+        if self.test_candidates is not None and self.test is None:
+            raise UserError("candidates for test are given, but no test treebank")
+        self._check_use()
+
+    def _check_view_settings(self) -> None:
+        """Raises UserError for settings of a view that is not among the views."""
+        of_spacy = {
+            "an upstream pipeline": self.upstream is not None,
+            "a config": self.config is not None,
+            "max_steps": self.max_steps is not None,
+            "no backward twin": not self.backward,
+            f"search by {self.search}": self.search != SEARCHES[0],
+        }
+        of_sampling = dict.fromkeys(self.sampling, True)
+        of_view = {
+            SPACY: of_spacy,
+            SAMPLING: of_sampling,
+            BIAFFINE: {f"{BIAFFINE}_{name}": True for name in self.biaffine},
+            UDPIPE: dict.fromkeys(self.udpipe, True),
+        }
+        for view, settings in of_view.items():
+            asked = [name for name, given in settings.items() if given]
+            if asked and view not in kinds(self.views):
+                raise UserError(
+                    f"{asked[0]} concerns the {view} view only, but the views are "
+                    f"{','.join(self.views)}; add {view} to the views, or leave it out"
+                )
+
+    def _check_choice(self) -> None:
+        """Raises UserError for views that never leave a choice."""
+        if self.views == (UDPIPE,) and None in (self.candidates, self.dev_candidates):
+            raise UserError(
+                f"the {UDPIPE} view gives one tree a sentence, which leaves no choice; name a view "
+                "beside it"
+            )
+
+    def _check_use(self) -> None:
+        """Raises UserError for options that have no effect beside the others."""
+        if self.settings.properties and not self.settings.kernel_parts:
+            raise UserError(
+                f"properties ({', '.join(self.settings.properties)}) would have no effect: the "
+                "kernel compares them, and kernel parts are none; leave one of them out"
+            )
+        lists = [self.candidates, self.dev_candidates]
+        if self.test is not None:
+            lists.append(self.test_candidates)
+        changed = {
+            "views": self.views != DEFAULT_VIEWS and self.upstream is None,
+            **dict.fromkeys([*self.sampling, *self.udpipe], True),
+            **{f"{BIAFFINE}_{name}": True for name in self.biaffine},
+            "config": self.config is not None,
+            "max_steps": self.max_steps is not None,
+            "backward": not self.backward,
+            "search": self.search != SEARCHES[0],
+            "folds": self.folds != DEFAULT_FOLDS,
+            "processes": self.processes is not None,
+        }
+        of_training = [
+            "epochs",
+            "order",
+            "restarts",
+            "parser_kernel_scale",
+            *self.sampling,
+            *self.udpipe,
+        ]
+        of_training += ["udpipe", "config", "max_steps"]
+        of_training += [f"{BIAFFINE}_{name}" for name in ("epochs", *self.biaffine)]
+        ready = None not in lists
+        if ready and self.upstream is None:
+            useless = ["views", *of_training, "backward", "search", "folds", "processes"]
+            reason = "candidates are given for all parts, so no parser is trained or asked"
+        elif ready:
+            useless = [*of_training, "backward", "folds", "processes"]
+            reason = "candidates are given for all parts, so no parser is trained"
+            for view in (SAMPLING, BIAFFINE):
+                if view in kinds(self.views):
+                    raise UserError(f"the {view} view cannot be used: {reason}; leave it out")
+        elif self.candidates is not None:
+            useless = ["folds", "processes"]
+            reason = "candidates are given for train, so there is no jackknife"
+        elif self.upstream is not None and self.views == (SPACY,):
+            useless = ["backward", "folds", "processes"]
+            reason = "an upstream pipeline is given, so no parser is trained"
+        else:
+            return
+        for name in useless:
+            if name in self.asked or changed.get(name):
+                raise UserError(f"{name} would have no effect: {reason}; leave it out")
+
+    @property
+    def list_length(self) -> int:
+        """Candidates of a sentence, at most.
+
+        Parsers of several kinds leave a wide choice in short lists: on three dev sets their final
+        system was as good with lists of 8 as with lists of 25, and half as fast again.
+        """
+        if self.k is not None:
+            return self.k
+        ready = self.candidates is not None
+        return LONG_LIST if ready or len(self.views) == 1 else SHORT_LIST
+
+    @property
+    def kept_paths(self) -> list[Path]:
+        """All that the user gave and keeps, whatever becomes of the output."""
+        paths = (
+            self.workdir, self.train, self.dev, self.test, self.config, self.candidates,
+            self.dev_candidates, self.test_candidates, self.upstream and Path(self.upstream),
+            *(path for files in self.view_files.values() for path in files.values()),
+        )  # fmt: skip
+        return [path for path in paths if path]
+
+    @property
+    def work_directory(self) -> Path:
+        """Where the work in progress is kept."""
+        if self.workdir is not None:
+            return self.workdir
+        output = self.output.resolve()
+        return output.with_name(f"{output.name}.work")

@@ -1,0 +1,244 @@
+"""The main path: from a treebank to a trained reranker and what it gained.
+
+Parsers (views) and jackknifed candidate lists, the base and the kernel reranker, their scores on
+dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Taub-Tabib et al.
+2015, section 5.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tk_spacy.about import __version__
+from tk_spacy.evaluation.report import PartReport, RunTime, TrainReport
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.tree_files import TreeFileSource
+from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.parsers.names import SPACY
+from tk_spacy.reranker.assessment import assess
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings, suit
+from tk_spacy.reranker.training import (
+    TrainingStats,
+    combine_lists,
+    learn,
+    prepare_lists,
+    train_reranker,
+)
+from tk_spacy.utils.atomic_files import replace_directory
+from tk_spacy.utils.progress import Progress, Stages
+from tk_spacy.utils.timing import Meter
+from tk_spacy.utils.workdir import work_directory
+from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
+from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
+from tk_spacy.workflows.train.inputs import Part, Plan, make_plan
+from tk_spacy.workflows.train.options import TrainOptions
+
+
+def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
+    """Train, measure and save: the whole of `tk-spacy train`.
+
+    Every mistake in options and files raises UserError before anything is trained or written.  When
+    the training stops halfway the work directory stays, and the same call resumes there.
+    """
+    with Meter() as meter, ExitStack() as held:
+        run = Stages(progress or Progress(), meter)
+        with run.stage("reading the treebank"):
+            plan = make_plan(options)
+        for note in plan.notes:
+            run.progress.warn(note)
+        if plan.trains_views:
+            held.enter_context(work_directory(options.work_directory))
+        proposals = candidate_lists(run, plan)
+        lists = proposals.lists
+        notes = [*plan.notes, *seen_notes(plan, lists)]
+        for note in notes[len(plan.notes) :]:
+            run.progress.warn(note)
+        settings = suit(options.settings, options.left_open, lists["train"][0].sources)
+        with run.stage("combining the parsers") as advance:
+            combiner, train_lists = combine_lists(
+                plan.parts["train"].sentences, lists["train"], settings, progress=advance
+            )
+        base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
+        kernel = replace(kernel, combiner=combiner)
+        parts = {
+            name: _assess(run, plan, part, lists[name], base, kernel)
+            for name, part in plan.parts.items()
+            if name != "train"
+        }
+        about = _about(plan, lists["dev"])
+        scores = {
+            name: {system: asdict(row) for system, row in part.scores.items()}
+            for name, part in parts.items()
+        }
+        kernel = replace(kernel, about={**about, "scores": scores})
+        with run.stage("saving"), replace_directory(options.output) as directory:
+            _save_model(directory, plan, kernel, proposals)
+            report = TrainReport(
+                about={**about, "settings": settings.to_dict()},
+                betas=dict(kernel.combination.betas) if kernel.combination else {},
+                parts=parts,
+                run_time=_run_time(plan, proposals, stats, parts, meter),
+                notes=tuple(notes),
+            )
+            text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
+            (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
+            (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
+        if plan.trains_views and options.workdir is None:
+            shutil.rmtree(options.work_directory, ignore_errors=True)
+    return report
+
+
+# Rerankers
+
+
+def _train_rerankers(
+    run: Stages, plan: Plan, lists: Sequence[CandidateList], settings: Settings
+) -> tuple[Reranker | None, Reranker, TrainingStats]:
+    """The base reranker, where the settings allow one beside the kernel's, and the final one."""
+    options = plan.options
+    train = plan.parts["train"].sentences
+    schema = Schema.fit(
+        train,
+        plan.parts["dev"].sentences,
+        labels=_labels(lists),
+        use_lemma=settings.use_lemma,
+        extras=settings.properties,
+    )
+    base = None
+    if settings.kernel_parts and settings.manual_parts:
+        with run.stage("training the base reranker") as report:
+            without = replace(settings, kernel_parts=(), budget=None)
+            items = prepare_lists(schema, train, lists, without)
+            base, _ = learn(schema, items, without, n_threads=options.threads, progress=report)
+    name = "kernel" if settings.kernel_parts else "base"
+    with run.stage(f"training the {name} reranker"):
+        kernel, stats = train_reranker(
+            train,
+            lists,
+            settings,
+            schema=schema,
+            seed=options.seed,
+            paper_grid=options.paper_grid,
+            tuning_folds=options.tuning_folds,
+            n_threads=options.threads,
+            progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
+        )
+    return base, kernel, stats
+
+
+def _labels(lists: Sequence[CandidateList]) -> set[str]:
+    """The labels in lists: not all of their inventory, which holds whatever a parser knows."""
+    names = lists[0].inventory.names
+    used = set().union(*(np.unique(trees.labels).tolist() for trees in lists))
+    return {names[i] for i in used}
+
+
+def _assess(
+    run: Stages,
+    plan: Plan,
+    part: Part,
+    lists: list[CandidateList],
+    base: Reranker | None,
+    kernel: Reranker,
+) -> PartReport:
+    with run.stage(f"scoring {part.name}") as report:
+        return assess(
+            part.sentences,
+            lists,
+            base=base,
+            kernel=kernel,
+            seed=plan.options.seed,
+            n_threads=plan.options.threads,
+            progress=report,
+        )
+
+
+# What is saved
+
+
+def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Proposals) -> None:
+    """A pipeline of the views and the reranker, or the reranker alone where it has no parser."""
+    # Trees in files are no part of a model: it asks for them.
+    sources = [s for s in proposals.sources if not isinstance(s, TreeFileSource)]
+    if not sources:
+        reranker.write_files(directory)
+        return
+    from tk_spacy.pipeline.assembly import make_pipeline  # noqa: PLC0415  (imports spaCy)
+
+    options = plan.options
+    nlp = make_pipeline(sources, reranker, k=options.list_length, search=options.search)
+    nlp.to_disk(directory)
+
+
+def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
+    """What the model was made from: the same for every run with the same input."""
+    options = plan.options
+    given = {
+        "train": options.candidates,
+        "dev": options.dev_candidates,
+        "test": options.test_candidates,
+    }
+    views = {view.name: view.about() for view in plan.views}
+    return {
+        "title": options.title or _title(options.train),
+        "tk_spacy": __version__,
+        "treebank": {name: part.about() for name, part in plan.parts.items()},
+        "upstream": {
+            "trained": plan.trains_views,
+            "pipeline": options.upstream,
+            "folds": options.folds if plan.jackknifes else None,
+        },
+        "views": views,
+        "sources": list(lists[0].sources),
+        "candidates": {
+            "k": options.list_length,
+            "search": options.search,
+            "files": {name: path.name for name, path in given.items() if path is not None},
+        },
+        # The component asks for this: scores of one parser and of two are not the same.
+        "backward": views.get(SPACY, {}).get("backward"),
+        "seed": options.seed,
+        "paper_grid": options.paper_grid,
+        "tuning_folds": options.tuning_folds,
+    }
+
+
+def _title(train: Path) -> str:
+    """The treebank's name: its directory's where that is UD's or the file is train.conllu."""
+    parent = train.resolve().parent.name
+    if parent.startswith("UD_"):
+        return parent
+    return train.name.removesuffix(".conllu").removesuffix("train").rstrip("-_.") or parent
+
+
+def _run_time(
+    plan: Plan,
+    proposals: Proposals,
+    stats: TrainingStats,
+    parts: Mapping[str, PartReport],
+    meter: Meter,
+) -> RunTime:
+    train = plan.parts["train"]
+    return RunTime(
+        sentences=len(train.sentences),
+        mean_length=train.words / len(train.sentences),
+        support_parts=stats.support_parts,
+        training_seconds=stats.seconds,
+        views=proposals.seconds,
+        view_speeds=proposals.speeds,
+        tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
+        threads=effective_n_threads(plan.options.threads),
+        stages=dict(meter.seconds),
+        total_seconds=meter.total_seconds,
+        peak_bytes=meter.sample(),
+    )
