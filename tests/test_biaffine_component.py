@@ -1,4 +1,4 @@
-"""The biaffine parser as a view, as the component `tk_biaffine`, and in a trained pipeline."""
+"""The biaffine parser as a parser, as the component `tk_biaffine`, and in a trained pipeline."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.parsers.biaffine.source import BiaffineSource
-from tk_spacy.parsers.biaffine.spec import BiaffineView
-from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.biaffine.spec import BiaffineSpec
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.pipeline.loading import proposing_parsers
 from tk_spacy.pipeline.sources import pipeline_sources
 from tk_spacy.pipeline.tk_biaffine import TkBiaffine, add_biaffine
@@ -52,31 +52,31 @@ def docs_of(nlp: Language, sentences: list[Sentence] = NEW) -> list[Doc]:
     return [doc_from_sentence(nlp.vocab, sentence) for sentence in sentences]
 
 
-# The view
+# The parser
 
 
-def test_biaffine_view_trains_into_a_directory(tmp_path: Path) -> None:
-    (view,) = make_views(["biaffine"], seed=5, biaffine=SMALL)
-    assert view == BiaffineView.from_settings({**SMALL, "seed": 5})
-    assert (view.name, view.sources, view.given) == ("biaffine", ("biaffine",), False)
+def test_biaffine_parser_trains_into_a_directory(tmp_path: Path) -> None:
+    (parser,) = make_parsers(["biaffine"], seed=5, biaffine=SMALL)
+    assert parser == BiaffineSpec.from_settings({**SMALL, "seed": 5})
+    assert (parser.name, parser.sources, parser.given) == ("biaffine", ("biaffine",), False)
     steps: list[tuple[int, int]] = []
-    view.train(
+    parser.train(
         SENTENCES[:40], [], tmp_path, n_threads=2, report=lambda done, of: steps.append((done, of))
     )
     assert steps[-1] == (80, 80)
-    source = view.open(tmp_path, inventory=LabelInventory())
+    source = parser.open(tmp_path, inventory=LabelInventory())
     (found,) = source.candidates(NEW[:1], k=4)
     (scores,) = source.score(NEW[:1], [found])
     np.testing.assert_allclose(found.scores, scores, atol=1e-4)
 
 
-def test_biaffine_view_s_keys_tell_training_from_search() -> None:
-    view = BiaffineView.from_settings(SMALL)
-    searching = BiaffineView(settings=replace(view.settings, label_share=0.5))
-    assert searching.training_key() == view.training_key()
-    assert searching.search_key() != view.search_key()
-    longer = BiaffineView(settings=replace(view.settings, epochs=3))
-    assert longer.training_key() != view.training_key()
+def test_biaffine_parser_s_keys_tell_training_from_search() -> None:
+    parser = BiaffineSpec.from_settings(SMALL)
+    searching = BiaffineSpec(settings=replace(parser.settings, label_share=0.5))
+    assert searching.training_key() == parser.training_key()
+    assert searching.search_key() != parser.search_key()
+    longer = BiaffineSpec(settings=replace(parser.settings, epochs=3))
+    assert longer.training_key() != parser.training_key()
 
 
 # The component
@@ -145,12 +145,12 @@ def test_biaffine_component_mistakes() -> None:
 # A whole training
 
 
-def test_pipeline_with_a_biaffine_view(tmp_path: Path) -> None:
+def test_pipeline_with_a_biaffine_parser(tmp_path: Path) -> None:
     paths = treebank()
     report = train_pipeline(
         TrainOptions(
             train=paths["train"], dev=paths["dev"], test=paths["test"], output=tmp_path / "model",
-            views=("sampling", "biaffine"), sampling={"epochs": 1, "order": 1}, biaffine=SMALL,
+            parsers=("sampling", "biaffine"), sampling={"epochs": 1, "order": 1}, biaffine=SMALL,
             folds=2, k=6, threads=1, processes=1, tuning_folds=1,
             settings=Settings(iterations=2, bits=12, manual_parts=("arc",)),
         ),
@@ -172,7 +172,7 @@ def test_pipeline_with_a_biaffine_view(tmp_path: Path) -> None:
     [
         (
             ["--views", "spacy", "--biaffine-epochs", "3"],
-            "biaffine_epochs concerns the biaffine view only",
+            "biaffine_epochs concerns the biaffine parser only",
         ),
         (["--views", "biaffine,biaffine"], "name one or more different ones"),
     ],

@@ -63,7 +63,7 @@ def test_cli_properties_reach_the_parser(tmp_path: Path, table: Path) -> None:
     assert len(load_treebank(tmp_path / "out.conllu")) == 30
 
 
-def test_cli_properties_reach_the_view(tmp_path: Path) -> None:
+def test_cli_properties_reach_the_parser_of_a_model(tmp_path: Path) -> None:
     files = treebank()
     result = invoke(
         "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--extra",
@@ -106,7 +106,7 @@ def test_cli_properties_without_a_kernel_have_no_effect(tmp_path: Path) -> None:
     assert_refused(result, tmp_path, "properties (shape) would have no effect: the kernel")
 
 
-def test_cli_properties_of_the_view_where_no_parser_is_trained(tmp_path: Path) -> None:
+def test_cli_properties_of_the_parser_where_no_parser_is_trained(tmp_path: Path) -> None:
     result = train(tmp_path / "model", "--extra", "shape")
     assert_refused(result, tmp_path, "extra")
 

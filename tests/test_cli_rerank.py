@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import spacy
 from test_cli import invoke, run
-from tiny_upstream import own_trees
+from tiny_spacy import own_trees
 from trainings import list_files, lists_training, parser_training, same_trees, stripped, treebank
 
 from tk_spacy.kbest.candidates import LabelInventory

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from samples import NO_TREE
 from test_cli import invoke
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 from trainings import list_files, lists_training, stripped, treebank
 
 from tk_spacy.reranker.settings import Settings

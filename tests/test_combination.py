@@ -1,4 +1,4 @@
-"""The weights of the upstream's scores beside the reranker's."""
+"""The weights of the parsers' scores beside the reranker's."""
 
 from __future__ import annotations
 

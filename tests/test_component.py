@@ -21,10 +21,10 @@ from pipelines import (
     trees,
 )
 from spacy.tokens import Doc, Span
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
 from tk_spacy.pipeline.tk_reranker import TkReranker, add_reranker
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
 from tk_spacy.treebank.conllu import Sentence, check_tree
@@ -113,7 +113,7 @@ def test_component_uses_the_vectors_of_a_shared_tok2vec():
 
 def test_component_uses_a_backward_twin_unless_the_model_learnt_without(tmp_path):
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=6)
-    nlp = train_upstream(new_sentences(30), config=config, backward=True)
+    nlp = train_spacy_parser(new_sentences(30), config=config, backward=True)
     found = add_reranker(nlp, k=K, n_threads=1)
     sentences = new_sentences(12)
     outcomes = []

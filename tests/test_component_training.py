@@ -20,11 +20,11 @@ from pipelines import (
 from spacy.cli.train import train as spacy_train
 from spacy.tokens import Doc
 from spacy.training import Example
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 
 from tk_spacy.errors import CandidateError, ModelError, UserError
 from tk_spacy.kbest.writer import write_kbest
-from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
 from tk_spacy.pipeline.from_examples import fold_config, gold_sentences
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.spacy_io.corpus import read_examples
@@ -62,7 +62,7 @@ def test_training_from_folds_needs_no_trained_parser(tmp_path):
 
 
 def test_training_from_folds_with_backward_twins_where_the_pipeline_has_one(tmp_path):
-    nlp = train_upstream(
+    nlp = train_spacy_parser(
         new_sentences(10),
         config=tiny_config(tmp_path / "tiny.cfg", training__max_steps=2),
         backward=True,
@@ -278,15 +278,16 @@ def test_training_config_for_parser_and_reranker(treebank, tmp_path, capsys):
 
 
 def test_training_config_for_a_trained_parser(treebank, tmp_path, capsys):
-    upstream = trained_parser()
-    upstream.to_disk(tmp_path / "upstream")
+    spacy_pipeline = trained_parser()
+    spacy_pipeline.to_disk(tmp_path / "upstream")
     steps = {"initialize.components.tk_reranker.max_steps": 2}
     paths = {**treebank, "paths.upstream": str(tmp_path / "upstream")}
     config = CONFIGS / "rerank_pipeline.cfg"
     spacy_train(config, tmp_path / "new", overrides={**paths, **SMALL, **steps})
     nlp = check_output(tmp_path / "new" / "model-last", capsys)
     parsed = [
-        pipeline.get_pipe("parser").pipe(new_docs(pipeline, 9)) for pipeline in (nlp, upstream)
+        pipeline.get_pipe("parser").pipe(new_docs(pipeline, 9))
+        for pipeline in (nlp, spacy_pipeline)
     ]
     assert trees(parsed[0]) == trees(parsed[1])  # the parser stayed as it was
 

@@ -15,10 +15,10 @@ from test_learning import ALL
 from trainings import (
     list_files,
     lists_training,
+    parsers_training,
     sampling_training,
     stripped,
     treebank,
-    views_training,
 )
 
 from tk_spacy.errors import UserError
@@ -130,7 +130,7 @@ def test_compression_without_the_kernel_scores_by_the_rest() -> None:
 
 @pytest.mark.slow
 def test_compression_curve_of_a_model_with_a_combiner() -> None:
-    model = open_model(views_training()[0])
+    model = open_model(parsers_training()[0])
     reranker, inventory = model.reranker, LabelInventory()
     assert reranker.combiner is not None
     gold = load_treebank(treebank()["dev"])

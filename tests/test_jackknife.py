@@ -6,15 +6,15 @@ import os
 
 import numpy as np
 import pytest
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 
 from tk_spacy.ensemble import jackknife as module
 from tk_spacy.ensemble.jackknife import FoldProgress, JackknifeError, fold_of_sentences, jackknife
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.spacy_transition import spec as spacy_view
-from tk_spacy.parsers.spacy_transition.spec import SpacyView
-from tk_spacy.parsers.spacy_transition.training import train_upstream
+from tk_spacy.parsers.spacy_transition import spec as spacy_spec
+from tk_spacy.parsers.spacy_transition.spec import SpacySpec
+from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.synthetic import generate
 
@@ -22,29 +22,29 @@ SENTENCES = list(generate(16, seed=4))
 
 
 @pytest.fixture
-def view(tmp_path):
+def parser(tmp_path):
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
-    return SpacyView.from_config(config)
+    return SpacySpec.from_config(config)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """One parser, to stand in for those of all folds where training is not what is tested."""
     config = tiny_config(tmp_path_factory.mktemp("jackknife") / "tiny.cfg", training__max_steps=3)
-    return train_upstream(SENTENCES, config=config)
+    return train_spacy_parser(SENTENCES, config=config)
 
 
 @pytest.fixture
 def untrained_folds(monkeypatch, trained):
-    monkeypatch.setattr(spacy_view, "train_upstream", lambda *_, **__: trained)
+    monkeypatch.setattr(spacy_spec, "train_spacy_parser", lambda *_, **__: trained)
 
 
-def run(workdir, views, sentences=SENTENCES, **changes):
+def run(workdir, parsers, sentences=SENTENCES, **changes):
     """A two-fold jackknife in this process: its lists, and the stages of each fold."""
     seen: list[FoldProgress] = []
     options = {"folds": 2, "k": 4, "processes": 1, "progress": seen.append, **changes}
-    views = views if isinstance(views, list) else [views]
-    lists = jackknife(sentences, views, workdir=workdir, **options)
+    parsers = parsers if isinstance(parsers, list) else [parsers]
+    lists = jackknife(sentences, parsers, workdir=workdir, **options)
     stages = {
         fold: list(dict.fromkeys(step.stage for step in seen if step.fold == fold))
         for fold in sorted({step.fold for step in seen})
@@ -82,17 +82,17 @@ def test_folds_need_enough_sentences():
         fold_of_sentences(3, folds=1)
 
 
-def test_jackknife_gives_a_list_for_each_sentence_in_order(tmp_path, view):
+def test_jackknife_gives_a_list_for_each_sentence_in_order(tmp_path, parser):
     inventory = LabelInventory()
-    lists, stages = run(tmp_path / "work", view, inventory=inventory, fold_seed=7)
+    lists, stages = run(tmp_path / "work", parser, inventory=inventory, fold_seed=7)
     assert [trees.n_words for trees in lists] == [len(sentence) for sentence in SENTENCES]
     assert all(trees.inventory is inventory and 1 <= len(trees) <= 4 for trees in lists)
     assert stages == {0: FRESH, 1: FRESH}
 
 
-def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, view, monkeypatch):
+def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, parser, monkeypatch):
     trained, parsed = [], []
-    train, candidates = spacy_view.train_upstream, spacy_view.SpacySource.candidates
+    train, candidates = spacy_spec.train_spacy_parser, spacy_spec.SpacySource.candidates
 
     def watch_training(sentences, **options):
         trained.append({sentence.sent_id for sentence in sentences})
@@ -102,9 +102,9 @@ def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, view, mo
         parsed.append({sentence.sent_id for sentence in sentences})
         return candidates(self, sentences, k=k)
 
-    monkeypatch.setattr(spacy_view, "train_upstream", watch_training)
-    monkeypatch.setattr(spacy_view.SpacySource, "candidates", watch_parsing)
-    run(tmp_path / "work", view)
+    monkeypatch.setattr(spacy_spec, "train_spacy_parser", watch_training)
+    monkeypatch.setattr(spacy_spec.SpacySource, "candidates", watch_parsing)
+    run(tmp_path / "work", parser)
     everything = {sentence.sent_id for sentence in SENTENCES}
     for seen, unseen in zip(trained, parsed, strict=True):
         assert not seen & unseen
@@ -112,23 +112,23 @@ def test_jackknife_parsers_never_see_the_sentences_they_parse(tmp_path, view, mo
     assert parsed[0] | parsed[1] == everything
 
 
-def test_jackknife_does_not_depend_on_the_number_of_processes(tmp_path, view):
-    alone, _ = run(tmp_path / "one", view)
+def test_jackknife_does_not_depend_on_the_number_of_processes(tmp_path, parser):
+    alone, _ = run(tmp_path / "one", parser)
     before = dict(os.environ)
-    together, stages = run(tmp_path / "two", view, processes=2)
+    together, stages = run(tmp_path / "two", parser, processes=2)
     assert_same_lists(alone, together)
     assert stages == {0: FRESH, 1: FRESH}
     assert dict(os.environ) == before
 
 
-def test_jackknife_resumes_finished_folds(tmp_path, view):
-    first, _ = run(tmp_path / "work", view)
-    second, stages = run(tmp_path / "work", view)
+def test_jackknife_resumes_finished_folds(tmp_path, parser):
+    first, _ = run(tmp_path / "work", parser)
+    second, stages = run(tmp_path / "work", parser)
     assert stages == {0: ["resumed"], 1: ["resumed"]}
     assert_same_lists(first, second)
     (tmp_path / "work" / "fold-02.json").unlink()  # as after a crash within the second fold
     notes = []
-    third, stages = run(tmp_path / "work", view, note=notes.append)
+    third, stages = run(tmp_path / "work", parser, note=notes.append)
     assert stages == {0: ["resumed"], 1: UNTRAINED}
     assert notes == [
         f"taken over from {tmp_path / 'work'}: lists of fold 1; spacy parser of fold 2"
@@ -142,13 +142,13 @@ def test_jackknife_resumes_finished_folds(tmp_path, view):
 
 @pytest.mark.usefixtures("untrained_folds")
 @pytest.mark.parametrize("what", ["seed", "k", "runs", "tree", "config"])
-def test_jackknife_does_a_changed_fold_again(tmp_path, view, what):
-    run(tmp_path / "work", view)
+def test_jackknife_does_a_changed_fold_again(tmp_path, parser, what):
+    run(tmp_path / "work", parser)
     sentences, changes = SENTENCES, {}
     if what == "seed":
-        view = SpacyView.from_config(tmp_path / "tiny.cfg", seed=5)
+        parser = SpacySpec.from_config(tmp_path / "tiny.cfg", seed=5)
     elif what == "runs":
-        view = dataclasses.replace(view, runs=2)
+        parser = dataclasses.replace(parser, runs=2)
     elif what == "k":
         changes = {"k": 3}
     elif what == "tree":
@@ -156,32 +156,32 @@ def test_jackknife_does_a_changed_fold_again(tmp_path, view, what):
         chain = SENTENCES[0].with_tree(range(n), SENTENCES[0].deprels)
         sentences = [chain, *SENTENCES[1:]]
     else:
-        view = SpacyView.from_config(tiny_config(tmp_path / "other.cfg", training__max_steps=2))
-    assert dataclasses.replace(view, backward=True).training_key() != view.training_key()
-    _, stages = run(tmp_path / "work", view, sentences, **changes)
+        parser = SpacySpec.from_config(tiny_config(tmp_path / "other.cfg", training__max_steps=2))
+    assert dataclasses.replace(parser, backward=True).training_key() != parser.training_key()
+    _, stages = run(tmp_path / "work", parser, sentences, **changes)
     assert stages == {0: UNTRAINED, 1: UNTRAINED}
 
 
 @pytest.mark.usefixtures("untrained_folds")
-def test_jackknife_does_a_fold_with_a_broken_record_again(tmp_path, view):
-    run(tmp_path / "work", view)
+def test_jackknife_does_a_fold_with_a_broken_record_again(tmp_path, parser):
+    run(tmp_path / "work", parser)
     (tmp_path / "work" / "fold-01.json").write_text("{")
     (tmp_path / "work" / "fold-02.json").write_text(json.dumps({"fingerprint": "another"}))
-    _, stages = run(tmp_path / "work", view)
+    _, stages = run(tmp_path / "work", parser)
     assert stages == {0: UNTRAINED, 1: UNTRAINED}
 
 
-def test_jackknife_a_users_mistake_in_a_process_is_one_clear_error(tmp_path, view):
+def test_jackknife_a_users_mistake_in_a_process_is_one_clear_error(tmp_path, parser):
     bad = Sentence.from_columns(
         forms=["a"], upos=["Nn"], heads=[0], deprels=["root"], sent_id="bad-tag"
     )
     with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
-        run(tmp_path / "work", view, [*SENTENCES, bad], processes=2)
+        run(tmp_path / "work", parser, [*SENTENCES, bad], processes=2)
 
 
 def test_jackknife_names_a_component_before_it_trains(tmp_path):
     with pytest.raises(UserError, match=r"tiny.cfg: no component 'biaffine'"):
-        SpacyView.from_config(tiny_config(tmp_path / "tiny.cfg"), component="biaffine")
+        SpacySpec.from_config(tiny_config(tmp_path / "tiny.cfg"), component="biaffine")
 
 
 def crash(job, report) -> None:
@@ -197,11 +197,11 @@ def die(job, report) -> None:
     [(crash, r"fold [12] of the jackknife failed: RuntimeError: boom"), (die, "was killed")],
 )
 def test_jackknife_a_failing_process_is_one_clear_error(
-    tmp_path, view, monkeypatch, worker, reason
+    tmp_path, parser, monkeypatch, worker, reason
 ):
     monkeypatch.setattr(module, "_run_fold_in_worker", _Worker(worker))
     with pytest.raises(JackknifeError, match=reason):
-        run(tmp_path / "work", view, processes=2)
+        run(tmp_path / "work", parser, processes=2)
 
 
 class _Worker:

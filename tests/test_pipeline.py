@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 from trainings import (
     SETTINGS,
     Recorder,
@@ -237,7 +237,7 @@ def test_pipeline_resumes_from_its_work_directory(
             train_pipeline(wanted)
     assert not (tmp_path / "model").exists()
     with monkeypatch.context() as patch:  # nothing is trained a second time
-        patch.setattr("tk_spacy.parsers.spacy_transition.spec.train_upstream", stop)
+        patch.setattr("tk_spacy.parsers.spacy_transition.spec.train_spacy_parser", stop)
         train_pipeline(wanted)
     assert spacy.load(tmp_path / "model").pipe_names == ["parser", "tk_reranker"]
     # A named work directory stays, with lists that another training can take.
@@ -255,13 +255,15 @@ def test_pipeline_resumes_from_its_work_directory(
 
 
 @pytest.mark.slow
-def test_pipeline_with_a_given_upstream(tmp_path: Path) -> None:
-    upstream = str(parser_training()[0])
-    nlp = spacy.load(upstream)
+def test_pipeline_with_a_given_spacy_parser(tmp_path: Path) -> None:
+    spacy_pipeline = str(parser_training()[0])
+    nlp = spacy.load(spacy_pipeline)
     nlp.remove_pipe("tk_reranker")
     nlp.to_disk(tmp_path / "upstream")
     recorder = Recorder()
-    wanted = parser_options(tmp_path / "model", upstream=str(tmp_path / "upstream"), max_steps=None)
+    wanted = parser_options(
+        tmp_path / "model", spacy_pipeline=str(tmp_path / "upstream"), max_steps=None
+    )
     report = train_pipeline(wanted, progress=recorder)
     assert len(recorder.warnings) == 1
     assert "right only if it was not trained on train.conllu" in recorder.warnings[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.vocab import Vocab
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 from trainings import (
     list_files,
     lists_training,
@@ -80,25 +80,31 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**32}, "it must be from 0 to 4294967295"),
         ({"views": ("spacy",), "upstream": "some_model", "max_steps": 5}, "none is trained"),
-        ({"views": ("turbo",)}, "unknown view 'turbo'; choose from sampling, spacy"),
-        ({"views": ()}, "views are none"),
-        ({**ALONE, "upstream": "some_model"}, "an upstream pipeline concerns the spacy view only"),
-        ({**ALONE, "config": Path("some.cfg")}, "a config concerns the spacy view only"),
-        ({**ALONE, "max_steps": 5}, "max_steps concerns the spacy view only, but the views are sa"),
-        ({**ALONE, "backward": False}, "no backward twin concerns the spacy view only"),
-        ({**ALONE, "search": "beam"}, "search by beam concerns the spacy view only"),
-        ({"views": ("spacy",), "sampling": {"order": 2}}, "order concerns the sampling view only"),
+        ({"views": ("turbo",)}, "unknown parser 'turbo'; choose from sampling, spacy"),
+        ({"views": ()}, "parsers are none"),
+        ({**ALONE, "upstream": "some_model"}, "a spaCy pipeline concerns the spacy parser only"),
+        ({**ALONE, "config": Path("some.cfg")}, "a config concerns the spacy parser only"),
+        (
+            {**ALONE, "max_steps": 5},
+            "max_steps concerns the spacy parser only, but the parsers are sa",
+        ),
+        ({**ALONE, "backward": False}, "no backward twin concerns the spacy parser only"),
+        ({**ALONE, "search": "beam"}, "search by beam concerns the spacy parser only"),
+        (
+            {"views": ("spacy",), "sampling": {"order": 2}},
+            "order concerns the sampling parser only",
+        ),
         ({"test": None}, "no test treebank"),
-        ({"views": ("spacy",)}, "views would have no effect: candidates are given for all parts"),
+        ({"views": ("spacy",)}, "parsers would have no effect: candidates are given for all parts"),
         ({"sampling": {"epochs": 3}}, "epochs would have no effect: candidates are given for all"),
         ({"folds": 3}, "folds would have no effect: .* no parser is trained or asked; leave it"),
         ({"processes": 1}, "processes would have no effect"),
-        ({"asked": frozenset({"output", "views"})}, "views would have no effect"),
+        ({"asked": frozenset({"output", "views"})}, "parsers would have no effect"),
         ({"candidates": None, "views": ("spacy",), "upstream": "m", "folds": 3}, "is given, so no"),
         ({"dev_candidates": None, "folds": 3}, "for train, so there is no jackknife"),
         ({"views": ("spacy",), "upstream": "m", "folds": 3}, "folds would have no effect"),
         ({"views": ("spacy",), "upstream": "m", "backward": False}, "backward would have no"),
-        ({"views": ("sampling", "spacy"), "upstream": "m"}, "the sampling view cannot be used"),
+        ({"views": ("sampling", "spacy"), "upstream": "m"}, "the sampling parser cannot be used"),
     ],
 )
 def test_pipeline_refuses_options_that_make_no_sense(
@@ -171,28 +177,34 @@ def test_pipeline_refuses_too_many_folds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no_such_package", "treebank"])
-def test_pipeline_refuses_an_upstream_that_is_none(tmp_path: Path, name: str) -> None:
-    upstream = str(treebank()["train"].parent) if name == "treebank" else name
-    with pytest.raises(UserError, match=upstream):
-        train_pipeline(parser_options(tmp_path / "model", upstream=upstream, max_steps=None))
+def test_pipeline_refuses_an_spacy_parser_that_is_none(tmp_path: Path, name: str) -> None:
+    spacy_pipeline = str(treebank()["train"].parent) if name == "treebank" else name
+    with pytest.raises(UserError, match=spacy_pipeline):
+        train_pipeline(
+            parser_options(tmp_path / "model", spacy_pipeline=spacy_pipeline, max_steps=None)
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["tk_reranker", "tk_parser"])
-def test_pipeline_refuses_an_upstream_with_what_it_would_add(tmp_path: Path, name: str) -> None:
+def test_pipeline_refuses_an_spacy_parser_with_what_it_would_add(tmp_path: Path, name: str) -> None:
     nlp = spacy.blank("xx")
     nlp.add_pipe("parser").add_label("nsubj")
     nlp.initialize()
     nlp.add_pipe(name)
     nlp.to_disk(tmp_path / "given")
-    wanted = parser_options(tmp_path / "model", upstream=str(tmp_path / "given"), max_steps=None)
+    wanted = parser_options(
+        tmp_path / "model", spacy_pipeline=str(tmp_path / "given"), max_steps=None
+    )
     with pytest.raises(UserError, match=f"given: has a component '{name}' already"):
         make_plan(wanted)
 
 
-def test_pipeline_refuses_an_upstream_without_parser(tmp_path: Path) -> None:
+def test_pipeline_refuses_an_spacy_parser_without_parser(tmp_path: Path) -> None:
     spacy.blank("xx").to_disk(tmp_path / "blank")
-    wanted = parser_options(tmp_path / "model", upstream=str(tmp_path / "blank"), max_steps=None)
+    wanted = parser_options(
+        tmp_path / "model", spacy_pipeline=str(tmp_path / "blank"), max_steps=None
+    )
     with pytest.raises(UserError, match="the pipeline has no dependency parser; it has: nothing"):
         train_pipeline(wanted)
 

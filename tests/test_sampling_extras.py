@@ -17,7 +17,7 @@ from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.sampling.parser import SamplingParser
 from tk_spacy.parsers.sampling.search.words import N_EXTRA, encode
 from tk_spacy.parsers.sampling.settings import MOST_NAMES, SamplingSettings
-from tk_spacy.parsers.sampling.spec import SamplingView
+from tk_spacy.parsers.sampling.spec import SamplingSpec
 from tk_spacy.parsers.sampling.training import train_sampling_parser
 from tk_spacy.treebank.conllu import Sentence
 
@@ -196,7 +196,7 @@ def test_sampling_extras_are_not_stored_where_there_are_none():
     parser = trained()
     settings = json.loads(parser.to_files()["meta.json"])["settings"]
     assert "extra" not in settings
-    assert "extra" not in SamplingView(settings=SamplingSettings()).training_key()[1]
+    assert "extra" not in SamplingSpec(settings=SamplingSettings()).training_key()[1]
     corpus = encode(parser.schema, treebank()[1])
     assert corpus.fields.shape[1] == parser.schema.n_columns + N_EXTRA
 
@@ -208,12 +208,12 @@ def test_sampling_extras_threads_give_equal_bits():
     assert one.to_files() == two.to_files()
 
 
-def test_sampling_extras_view_knows_when_a_table_changed(tmp_path):
+def test_sampling_extras_parser_knows_when_a_table_changed(tmp_path):
     path = tmp_path / "t.tsv"
     keys = []
     for text in ("w\t0\n", "w\t1\n"):
         path.write_text(text)
-        keys.append(SamplingView.from_settings({"extra": [f"table:{path}"]}).training_key())
+        keys.append(SamplingSpec.from_settings({"extra": [f"table:{path}"]}).training_key())
     assert keys[0] != keys[1]
     assert keys[0][:2] == keys[1][:2]
 

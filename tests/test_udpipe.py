@@ -21,7 +21,7 @@ from udpipe_parsers import NEW, QUICK, SENTENCES, needs_udpipe, parsed, parser
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.kbest.agreement import agreement
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.udpipe import process, training
 from tk_spacy.parsers.udpipe.parser import UdpipeParser, to_deprel, to_udpipe
 from tk_spacy.parsers.udpipe.settings import ORACLES, UdpipeSettings
@@ -201,7 +201,7 @@ def test_udpipe_missing_is_one_line_with_a_cure(
     monkeypatch.setitem(sys.modules, "ufal.udpipe", None)
     cure = r"UDPipe cannot be loaded .*install it: pip install 'tk-spacy\[udpipe\]'"
     for work in (
-        lambda: make_views(("sampling", "udpipe")),
+        lambda: make_parsers(("sampling", "udpipe")),
         lambda: train_udpipe_parser(SENTENCES),
     ):
         with pytest.raises(UserError, match=cure):

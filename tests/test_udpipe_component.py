@@ -1,4 +1,4 @@
-"""UDPipe's parser as a component, and as a view in a whole model."""
+"""UDPipe's parser as a component, and as a parser in a whole model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_udpipe_component_is_trained_from_examples(tmp_path: Path) -> None:
         spacy.blank("xx").add_pipe("tk_udpipe", config={"settings": {"depth": 1}})
 
 
-# The view in a model
+# The parser in a model
 
 
 @functools.cache
@@ -84,10 +84,10 @@ def udpipe_options(output: Path, **changes: Any) -> Any:
 
 
 @needs_udpipe
-def test_udpipe_view_in_a_model(tmp_path: Path) -> None:
+def test_udpipe_parser_in_a_model(tmp_path: Path) -> None:
     path, report = udpipe_training()
     assert list(report.betas) == ["sampling", "udpipe", "combiner"]
-    assert set(report.run_time.views) == {"sampling", "udpipe"}
+    assert set(report.run_time.parsers) == {"sampling", "udpipe"}
     nlp = spacy.load(path)
     assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
     assert nlp.component_names == ["tk_parser", "tk_udpipe", "tk_reranker"]
@@ -110,7 +110,7 @@ def test_udpipe_view_in_a_model(tmp_path: Path) -> None:
 
 
 @needs_udpipe
-def test_udpipe_view_is_resumed(tmp_path: Path) -> None:
+def test_udpipe_parser_is_resumed(tmp_path: Path) -> None:
     wanted = udpipe_options(tmp_path / "model", workdir=tmp_path / "work", processes=2)
     train_pipeline(wanted)
     kept = (tmp_path / "work" / "udpipe" / "parser.udpipe").read_bytes()
@@ -128,8 +128,8 @@ def test_udpipe_view_is_resumed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--views", "udpipe"), "the udpipe view gives one tree a sentence"),
-        (("--udpipe", "iterations=2"), "iterations concerns the udpipe view only"),
+        (("--views", "udpipe"), "the udpipe parser gives one tree a sentence"),
+        (("--udpipe", "iterations=2"), "iterations concerns the udpipe parser only"),
         (("--views", "sampling,udpipe", "--udpipe", "x=2"), "unknown settings: x"),
     ],
 )

@@ -12,12 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from counting_view import CountingView
+from counting_parser import CountingParser
 from test_cli import invoke
 from test_views import SENTENCES, A, B, folded
 from trainings import Recorder, sampling_options, sampling_training, treebank
 
-from tk_spacy.ensemble.trained_parsers import RECORD, train_view, training_seconds, view_state
+from tk_spacy.ensemble.trained_parsers import (
+    RECORD,
+    train_and_record,
+    trained_state,
+    training_seconds,
+)
 from tk_spacy.errors import UserError
 from tk_spacy.utils.workdir import WORK_MARK, check_work_directory, work_directory
 from tk_spacy.workflows.train.pipeline import train_pipeline
@@ -49,7 +54,7 @@ DAMAGES = [cut, change, clear, Path.unlink, become_a_directory]
 
 
 def trained(directory: Path, fingerprint: str = "one") -> None:
-    train_view(
+    train_and_record(
         A, SENTENCES, [], directory,
         fingerprint=fingerprint, n_threads=1, report=lambda done, of: None,
     )  # fmt: skip
@@ -57,20 +62,20 @@ def trained(directory: Path, fingerprint: str = "one") -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["counts.json", RECORD])
-def test_records_a_damaged_view_is_made_again(
+def test_records_a_damaged_parser_is_made_again(
     tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     place = tmp_path / "a"
-    assert view_state(place, "one") == "missing"
+    assert trained_state(place, "one") == "missing"
     trained(place)
-    assert view_state(place, "one") == "kept"
-    assert view_state(place, "another") == "missing"
+    assert trained_state(place, "one") == "kept"
+    assert trained_state(place, "another") == "missing"
     before = {file.name: file.read_bytes() for file in place.iterdir() if file.name != RECORD}
     assert "counts.json" in before
     damage(place / name)
-    assert view_state(place, "one") != "kept"
+    assert trained_state(place, "one") != "kept"
     trained(place)
-    assert view_state(place, "one") == "kept"
+    assert trained_state(place, "one") == "kept"
     after = {file.name: file.read_bytes() for file in place.iterdir() if file.name != RECORD}
     assert after == before
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -80,9 +85,9 @@ def test_records_a_damaged_view_is_made_again(
 def test_records_of_other_content_are_no_records(tmp_path: Path, record: str) -> None:
     trained(tmp_path / "a")
     (tmp_path / "a" / RECORD).write_text(record)
-    assert view_state(tmp_path / "a", "one") == "damaged"
+    assert trained_state(tmp_path / "a", "one") == "damaged"
     trained(tmp_path / "a")
-    assert view_state(tmp_path / "a", "one") == "kept"
+    assert trained_state(tmp_path / "a", "one") == "kept"
 
 
 def test_records_a_file_without_digest_is_not_trusted(tmp_path: Path) -> None:
@@ -91,7 +96,7 @@ def test_records_a_file_without_digest_is_not_trusted(tmp_path: Path) -> None:
     record["sha256"]["counts.json"] = None
     (tmp_path / "a" / RECORD).write_text(json.dumps(record))
     (tmp_path / "a" / "counts.json").unlink()
-    assert view_state(tmp_path / "a", "one") == "damaged"
+    assert trained_state(tmp_path / "a", "one") == "damaged"
 
 
 @pytest.mark.parametrize(
@@ -106,18 +111,18 @@ def test_records_a_time_that_no_clock_gives_is_none(
     assert training_seconds(tmp_path) == expected
 
 
-def test_records_a_view_of_something_else_stays_until_it_is_replaced(tmp_path: Path) -> None:
-    class Stopped(CountingView):
+def test_records_a_parser_of_something_else_stays_until_it_is_replaced(tmp_path: Path) -> None:
+    class Stopped(CountingParser):
         def train(self, *_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
     trained(tmp_path / "a")
     with pytest.raises(KeyboardInterrupt):
-        train_view(
+        train_and_record(
             Stopped(), SENTENCES, [], tmp_path / "a",
             fingerprint="two", n_threads=1, report=lambda done, of: None,
         )  # fmt: skip
-    assert view_state(tmp_path / "a", "one") == "kept"
+    assert trained_state(tmp_path / "a", "one") == "kept"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -151,7 +156,7 @@ def test_jackknife_makes_a_damaged_parser_again(tmp_path: Path) -> None:
         f"taken over from {tmp_path}: a parser of fold 1; lists of fold 2",
         f"damaged in {tmp_path} and made again: lists of fold 1; b parser of fold 1",
     ]
-    assert {view for _, stage, view in steps if stage == "train"} == {"b"}
+    assert {parser for _, stage, parser in steps if stage == "train"} == {"b"}
 
 
 @pytest.mark.slow

@@ -12,10 +12,10 @@ from spacy.util import load_config_from_str
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
-from tk_spacy.parsers.biaffine.spec import BiaffineView
+from tk_spacy.parsers.biaffine.spec import BiaffineSpec
 from tk_spacy.parsers.biaffine.training import train_biaffine_parser
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
-from tk_spacy.parsers.spacy_transition.spec import SpacyView
+from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.workflows.train.inputs import XPOS_NOTE, make_plan
@@ -84,18 +84,18 @@ def test_biaffine_parser_learns_no_xpos_that_train_itself_shows_to_be_odd() -> N
 
 
 @pytest.mark.parametrize("distrusted", [True, False])
-def test_views_learn_no_distrusted_xpos(tmp_path: Path, distrusted: bool) -> None:
+def test_parsers_learn_no_distrusted_xpos(tmp_path: Path, distrusted: bool) -> None:
     write_conllu(tmp_path / "train.conllu", TELLING)
     write_conllu(tmp_path / "dev.conllu", (EMPTY if distrusted else TELLING)[:10])
     plan = make_plan(
         TrainOptions(
             train=tmp_path / "train.conllu", dev=tmp_path / "dev.conllu", output=tmp_path / "m",
-            views=("biaffine", "spacy"), folds=2,
+            parsers=("biaffine", "spacy"), folds=2,
         )
     )  # fmt: skip
-    biaffine, spacy = plan.views
-    assert isinstance(biaffine, BiaffineView)
-    assert isinstance(spacy, SpacyView)
+    biaffine, spacy = plan.parsers
+    assert isinstance(biaffine, BiaffineSpec)
+    assert isinstance(spacy, SpacySpec)
     assert biaffine.settings.xpos is not distrusted
     model = load_config_from_str(spacy.config, interpolate=False)["components"]["parser"]["model"]
     embed = model["tok2vec"]["embed"]

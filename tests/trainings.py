@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tiny_upstream import tiny_config
+from tiny_spacy import tiny_config
 
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -143,12 +143,12 @@ def sampling_training() -> tuple[Path, TrainReport]:
 
 
 @functools.cache
-def views_training() -> tuple[Path, TrainReport]:
+def parsers_training() -> tuple[Path, TrainReport]:
     """A model with a sampling parser and a tiny spaCy parser."""
-    path = folder() / "views-model"
+    path = folder() / "parsers-model"
     config = tiny_config(folder() / "tiny.cfg")
-    views = {"views": ("sampling", "spacy"), "config": config, "backward": False, "max_steps": 15}
-    return path, train_pipeline(sampling_options(path, **views))
+    parsers = {"views": ("sampling", "spacy"), "config": config, "backward": False, "max_steps": 15}
+    return path, train_pipeline(sampling_options(path, **parsers))
 
 
 def sampling_options(output: Path, **changes: Any) -> TrainOptions:

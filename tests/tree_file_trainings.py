@@ -50,12 +50,12 @@ def single() -> dict[str, Path]:
     return {name: place / f"{name}.conllu" for name in treebank()}
 
 
-def file_options(output: Path, *views: str, **changes: Any) -> Any:
-    """Options of a training with the views "single" and "lists" in files."""
+def file_options(output: Path, *parsers: str, **changes: Any) -> Any:
+    """Options of a training with the parsers "single" and "lists" in files."""
     files = {"single": single(), "lists": list_files()}
-    given = {name: files[name] for name in files if f"file:{name}" in views}
-    own = {"views": views, "view_files": given, "max_steps": None}
-    if "sampling" in views:
+    given = {name: files[name] for name in files if f"file:{name}" in parsers}
+    own = {"views": parsers, "parser_files": given, "max_steps": None}
+    if "sampling" in parsers:
         own["sampling"] = QUICK_SAMPLING
     else:
         own |= {"folds": 5, "processes": None}
@@ -64,7 +64,7 @@ def file_options(output: Path, *views: str, **changes: Any) -> Any:
 
 @functools.cache
 def mixed_training() -> tuple[Path, TrainReport]:
-    """A model with a sampling parser and a view of single trees."""
+    """A model with a sampling parser and a parser of single trees."""
     path = folder() / "mixed-model"
     return path, train_pipeline(file_options(path, "sampling", "file:single"))
 

@@ -13,10 +13,10 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.parser_options import SAMPLING_DEFAULT
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
-from tk_spacy.cli.training import changed, chosen_views, show_training
+from tk_spacy.cli.training import changed, chosen_parsers, show_training
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import TrainReport
-from tk_spacy.parsers.names import BIAFFINE, DEFAULT_VIEWS, SPACY
+from tk_spacy.parsers.names import BIAFFINE, DEFAULT_PARSERS, SPACY
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.treebank.synthetic import write_treebank
@@ -38,7 +38,7 @@ def demo(
     *,
     sentences: int = 600,
     seed: int = 0,
-    views: tuple[str, ...] = DEFAULT_VIEWS,
+    parsers: tuple[str, ...] = DEFAULT_PARSERS,
     epochs: int | None = None,
     max_steps: int | None = None,
     threads: int | None = None,
@@ -51,7 +51,7 @@ def demo(
     same scores.  Raises UserError where there is a model already.
     """
     model = directory / "model"
-    parse_specs(views)
+    parse_specs(parsers)
     if model.exists():
         raise UserError(f"{model}: exists already; choose another directory")
     files = write_treebank(
@@ -62,15 +62,15 @@ def demo(
         seed=seed,
     )
     with resources.as_file(resources.files("tk_spacy.configs") / "small.cfg") as config:
-        of_spacy = {"config": config, "backward": False} if SPACY in kinds(views) else {}
+        of_spacy = {"config": config, "backward": False} if SPACY in kinds(parsers) else {}
         options = TrainOptions(
             train=files["train"],
             dev=files["dev"],
             test=files["test"],
             output=model,
-            views=views,
+            parsers=parsers,
             sampling=changed(epochs=epochs),
-            biaffine={"epochs": BIAFFINE_EPOCHS} if BIAFFINE in kinds(views) else {},
+            biaffine={"epochs": BIAFFINE_EPOCHS} if BIAFFINE in kinds(parsers) else {},
             **of_spacy,  # type: ignore[arg-type]
             max_steps=max_steps,
             folds=3,
@@ -94,12 +94,12 @@ def demo_cli(
     ] = None,
     sentences: Annotated[int, typer.Option(min=100, help="Sentences of the training part.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the treebank and the training.")] = 0,
-    views: Annotated[
+    parsers: Annotated[
         str | None,
         typer.Option(
-            metavar="VIEW,...",
+            metavar="PARSER,...",
             help="Parsers: sampling, spacy, biaffine, or several.",
-            show_default=",".join(DEFAULT_VIEWS),
+            show_default=",".join(DEFAULT_PARSERS),
         ),
     ] = None,
     epochs: Annotated[
@@ -148,7 +148,7 @@ def demo_cli(
                 place,
                 sentences=sentences,
                 seed=seed,
-                views=chosen_views(views),
+                parsers=chosen_parsers(parsers),
                 epochs=epochs,
                 max_steps=max_steps,
                 threads=threads,

@@ -35,11 +35,11 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
 ]
 
-ViewFile = Annotated[
+ParserFile = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=FILE",
-        help="Another parser's trees of the input, where the model was trained with such a view "
+        help="Another parser's trees of the input, where the model was trained with such a parser "
         "(file:NAME): CoNLL-U or a k-best file; for several inputs a directory with files of their "
         "names.",
     ),

@@ -171,41 +171,42 @@ def _settings_table(settings: dict[str, Any]) -> Table:
 
 
 def _parsers(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """One row for each view; models of an earlier version have one upstream parser instead."""
-    upstream = about["upstream"]
-    folds = f", {upstream['folds']} folds" if upstream.get("folds") else ""
-    trained = upstream["trained"]
+    """One row for each parser; models of an earlier version have one spaCy parser instead."""
+    spacy_pipeline = about["upstream"]
+    folds = f", {spacy_pipeline['folds']} folds" if spacy_pipeline.get("folds") else ""
+    trained = spacy_pipeline["trained"]
     if "views" not in about:
         if not trained:
-            return [("spaCy parser", upstream["pipeline"] or "none: ready lists")]
+            return [("spaCy parser", spacy_pipeline["pipeline"] or "none: ready lists")]
         twin = ", with right-to-left twin" if about.get("backward") else ""
-        steps = f", {upstream['max_steps']} steps" if upstream["max_steps"] else ""
-        return [("spaCy parser", f"trained, config {upstream['config']}{steps}{twin}{folds}")]
+        steps = f", {spacy_pipeline['max_steps']} steps" if spacy_pipeline["max_steps"] else ""
+        return [("spaCy parser", f"trained, config {spacy_pipeline['config']}{steps}{twin}{folds}")]
     if not about["views"]:
         return [("parsers", "none: ready lists")]
     return [
-        (f"{name} parser", view_line(view) + ("" if "files" in view else folds))
-        for name, view in about["views"].items()
+        (f"{name} parser", parser_line(parser) + ("" if "files" in parser else folds))
+        for name, parser in about["views"].items()
     ]
 
 
-def view_line(view: dict[str, Any]) -> str:
-    """The settings of a view that tell most."""
-    if "pipeline" in view:
-        return str(view["pipeline"])
-    if "config" in view:
-        twin = ", with right-to-left twin" if view["backward"] else ""
-        steps = f", {view['max_steps']} steps" if view["max_steps"] else ""
-        return f"trained, config {view['config']}{steps}{twin}"
-    if "files" in view:
-        kind = "k-best lists" if view["scored"] else "one tree a sentence"
-        return f"trees from {', '.join(view['files'].values())} ({kind})"
-    if "transition_system" in view:
-        return f"UDPipe, trained, {view['transition_system']}, {view['iterations']} iterations"
-    if "tag_width" in view:
-        return f"trained, {view['layers']} layers of width {view['width']}, {view['epochs']} epochs"
-    extra = f", with {', '.join(view['extra'])}" if view.get("extra") else ""
-    return f"trained, order {view['order']}, {view['epochs']} epochs{extra}"
+def parser_line(parser: dict[str, Any]) -> str:
+    """The settings of a parser that tell most."""
+    if "pipeline" in parser:
+        return str(parser["pipeline"])
+    if "config" in parser:
+        twin = ", with right-to-left twin" if parser["backward"] else ""
+        steps = f", {parser['max_steps']} steps" if parser["max_steps"] else ""
+        return f"trained, config {parser['config']}{steps}{twin}"
+    if "files" in parser:
+        kind = "k-best lists" if parser["scored"] else "one tree a sentence"
+        return f"trees from {', '.join(parser['files'].values())} ({kind})"
+    if "transition_system" in parser:
+        return f"UDPipe, trained, {parser['transition_system']}, {parser['iterations']} iterations"
+    if "tag_width" in parser:
+        size = f"{parser['layers']} layers of width {parser['width']}"
+        return f"trained, {size}, {parser['epochs']} epochs"
+    extra = f", with {', '.join(parser['extra'])}" if parser.get("extra") else ""
+    return f"trained, order {parser['order']}, {parser['epochs']} epochs{extra}"
 
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import ViewFile, named_files
+from tk_spacy.cli.file_commands import ParserFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import Form, write_kbest
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.parsers.sampling.parser import read_parser
@@ -26,9 +26,9 @@ from tk_spacy.utils.model_dirs import is_parser, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.workflows.files.external_trees import ViewFiles
+from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import Job
-from tk_spacy.workflows.model import file_views, merged_in_order, open_model
+from tk_spacy.workflows.model import external_parsers, merged_in_order, open_model
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
@@ -42,13 +42,13 @@ def kbest(
     k: int | None = None,
     search: Search = "discrepancy",
     form: Form = "compact",
-    view_files: Mapping[str, Path] | None = None,
+    parser_files: Mapping[str, Path] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, float]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
-    view_files: other parsers' trees of the sentences, where the model was trained with such.
+    parser_files: other parsers' trees of the sentences, where the model was trained with such.
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
@@ -59,7 +59,7 @@ def kbest(
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
     (job,) = find_jobs([source], target)
     (size,) = estimate_sentences([source])
-    files = ViewFiles(dict(view_files or {}), (source,))
+    files = ExternalFiles(dict(parser_files or {}), (source,))
     parser, usual = kbest_source(pipeline, job, files, search=search)
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
@@ -86,7 +86,7 @@ def kbest(
 def kbest_source(
     pipeline: str,
     job: Job,
-    view_files: ViewFiles,
+    parser_files: ExternalFiles,
     *,
     search: Search = "discrepancy",
     n_threads: int | None = None,
@@ -97,24 +97,24 @@ def kbest_source(
 
     pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser, or of a
         reranker that was trained with trees in files alone.
-    view_files: the trees that the model needs in files, of the job's sentences.
+    parser_files: the trees that the model needs in files, of the job's sentences.
     Raises UserError where there are none, or where those in files are not what the model needs.
     """
     inventory = LabelInventory()
     path = Path(pipeline)
     own, reranker = _own_sources(pipeline, inventory, search=search, n_threads=n_threads)
-    known = {} if reranker is None else file_views(reranker)
-    view_files.check(known, model=path)
+    known = {} if reranker is None else external_parsers(reranker)
+    parser_files.check(known, model=path)
     if reranker is None:
         return MergedSource(own, n_threads=n_threads), LONG_LIST
-    own += view_files.sources(known, job, inventory, model=path)
+    own += parser_files.sources(known, job, inventory, model=path)
     usual = int(reranker.about.get("candidates", {}).get("k", LONG_LIST))
     return merged_in_order(reranker, own, n_threads=n_threads), usual
 
 
 def _own_sources(
     pipeline: str, inventory: LabelInventory, *, search: Search, n_threads: int | None
-) -> tuple[list[ViewSource], Reranker | None]:
+) -> tuple[list[ParserSource], Reranker | None]:
     """The parsers that lie in a model, and the reranker that they are for, if any."""
     path = Path(pipeline)
     if is_parser(path):
@@ -177,7 +177,7 @@ def kbest_cli(
             "tree, with '# rank' and '# score'."
         ),
     ] = "compact",
-    view_file: ViewFile = None,
+    parser_file: ParserFile = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -201,7 +201,7 @@ def kbest_cli(
                 k=k,
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
-                view_files=named_files(view_file),
+                parser_files=named_files(parser_file),
                 progress=progress,
             )
         table = Table(

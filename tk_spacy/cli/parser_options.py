@@ -13,7 +13,7 @@ from tk_spacy.parsers.names import SEARCHES
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 
 PARSERS, SAMPLING, BIAFFINE = "Parsers", "Sampling parser", "Biaffine parser"
-UPSTREAM, LISTS = "spaCy parser", "Candidate lists"
+SPACY_PIPELINE, LISTS = "spaCy parser", "Candidate lists"
 SAMPLING_DEFAULT = SamplingSettings()
 BIAFFINE_DEFAULT = BiaffineSettings()
 
@@ -86,18 +86,18 @@ Udpipe = Annotated[
     str | None,
     typer.Option(
         metavar="NAME=VALUE,...",
-        help="Settings of the udpipe view, such as iterations=20,transition_system=swap (names "
+        help="Settings of the udpipe parser, such as iterations=20,transition_system=swap (names "
         "in tk_spacy.parsers.udpipe.settings).",
         show_default="quicker than UDPipe's own",
         rich_help_panel=PARSERS,
     ),
 ]
 
-ViewFile = Annotated[
+ParserFile = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME.PART=FILE",
-        help="Trees of the view file:NAME for the part train, dev or test: CoNLL-U with one "
+        help="Trees of the parser file:NAME for the part train, dev or test: CoNLL-U with one "
         "tree a sentence, or a k-best file. Those of train must come from parsers that did not "
         "see the sentence. NAME=DIRECTORY takes train.conllu, dev.conllu and test.conllu.",
         rich_help_panel=PARSERS,
@@ -141,7 +141,7 @@ Upstream = Annotated[
         metavar="PIPELINE",
         help="Take this spaCy pipeline (directory or package) instead of training one. It must "
         "not have been trained on TRAIN.conllu, unless --candidates are given.",
-        rich_help_panel=UPSTREAM,
+        rich_help_panel=SPACY_PIPELINE,
     ),
 ]
 
@@ -151,7 +151,7 @@ Backward = Annotated[
         "--backward/--no-backward",
         help="Train a second parser that reads from right to left: both together make better "
         "lists, in twice the training time.",
-        rich_help_panel=UPSTREAM,
+        rich_help_panel=SPACY_PIPELINE,
     ),
 ]
 
@@ -160,7 +160,7 @@ Config = Annotated[
     typer.Option(
         help="spaCy training config of the parser.",
         show_default="a parser that sees TAG, POS, MORPH and LEMMA",
-        rich_help_panel=UPSTREAM,
+        rich_help_panel=SPACY_PIPELINE,
     ),
 ]
 
@@ -170,7 +170,7 @@ MaxSteps = Annotated[
         min=1,
         help="Steps of the parser's training.",
         show_default="the config's",
-        rich_help_panel=UPSTREAM,
+        rich_help_panel=SPACY_PIPELINE,
     ),
 ]
 
@@ -201,7 +201,7 @@ K = Annotated[
         min=2,
         max=MAX_K,
         help="Candidates a sentence.",
-        show_default=f"{SHORT_LIST}, or {LONG_LIST} of a single view or ready lists",
+        show_default=f"{SHORT_LIST}, or {LONG_LIST} of a single parser or ready lists",
         rich_help_panel=LISTS,
     ),
 ]

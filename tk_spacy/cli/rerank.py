@@ -8,7 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, ViewFile, named_files, run_on_files
+from tk_spacy.cli.file_commands import (
+    Jobs,
+    Output,
+    Overwrite,
+    ParserFile,
+    named_files,
+    run_on_files,
+)
 from tk_spacy.cli.shell import Json, Quiet, Threads
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import rerank_files
@@ -32,7 +39,7 @@ def rerank_cli(
             "--k", min=1, max=MAX_K, help="Candidates a sentence.", show_default="the model's"
         ),
     ] = None,
-    view_file: ViewFile = None,
+    parser_file: ParserFile = None,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -62,7 +69,7 @@ def rerank_cli(
             paths,
             target,
             k=k,
-            view_files=named_files(view_file),
+            parser_files=named_files(parser_file),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

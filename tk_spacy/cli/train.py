@@ -10,8 +10,14 @@ import typer
 from tk_spacy.cli import parser_options, reranker_options
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
-from tk_spacy.cli.training import changed, chosen_views, named_options, show_training, view_files
-from tk_spacy.parsers.names import DEFAULT_VIEWS
+from tk_spacy.cli.training import (
+    changed,
+    chosen_parsers,
+    named_options,
+    parser_files,
+    show_training,
+)
+from tk_spacy.parsers.names import DEFAULT_PARSERS
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
@@ -34,15 +40,15 @@ def train_cli(
     workdir: parser_options.Workdir = None,
     seed: parser_options.Seed = 0,
     threads: Threads = None,
-    views: Annotated[
+    parsers: Annotated[
         str | None,
         typer.Option(
-            metavar="VIEW,...",
+            metavar="PARSER,...",
             help="Parsers that propose trees and score those of all, the main one first: sampling "
             "(needs nothing but the treebank), spacy (a neural network that decides step by step), "
             "biaffine (one that scores all arcs), udpipe (UDPipe 1's parser, one tree a sentence), "
             "file:NAME (any other parser, see --view-file); all are trained on the CPU.",
-            show_default=f"{','.join(DEFAULT_VIEWS)}, or spacy with --upstream",
+            show_default=f"{','.join(DEFAULT_PARSERS)}, or spacy with --upstream",
             rich_help_panel=parser_options.PARSERS,
         ),
     ] = None,
@@ -50,11 +56,11 @@ def train_cli(
     order: parser_options.Order = None,
     restarts: parser_options.Restarts = None,
     udpipe: parser_options.Udpipe = None,
-    view_file: parser_options.ViewFile = None,
+    parser_file: parser_options.ParserFile = None,
     extra: parser_options.Extra = None,
     biaffine_epochs: parser_options.BiaffineEpochs = None,
     parser_kernel_scale: parser_options.ParserKernelScale = None,
-    upstream: parser_options.Upstream = None,
+    spacy_pipeline: parser_options.Upstream = None,
     backward: parser_options.Backward = True,
     config: parser_options.Config = None,
     max_steps: parser_options.MaxSteps = None,
@@ -145,7 +151,7 @@ def train_cli(
             output=output,
             overwrite=overwrite,
             workdir=workdir,
-            views=chosen_views(views, upstream=upstream),
+            parsers=chosen_parsers(parsers, spacy_pipeline=spacy_pipeline),
             sampling=changed(
                 epochs=epochs,
                 order=order,
@@ -154,9 +160,9 @@ def train_cli(
                 extra=None if extra is None else split(extra),
             ),
             udpipe=UdpipeSettings.from_text(udpipe or ""),
-            view_files=view_files(view_file or ()),
+            parser_files=parser_files(parser_file or ()),
             biaffine=changed(epochs=biaffine_epochs),
-            upstream=upstream,
+            spacy_pipeline=spacy_pipeline,
             backward=backward,
             config=config,
             max_steps=max_steps,

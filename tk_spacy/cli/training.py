@@ -13,7 +13,7 @@ from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.features.templates import FEATURE_TYPES
-from tk_spacy.parsers.names import DEFAULT_VIEWS, SPACY
+from tk_spacy.parsers.names import DEFAULT_PARSERS, SPACY
 from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.reranker.settings import SUITED, Settings
 from tk_spacy.utils.tables import Cell, Column, Table
@@ -32,11 +32,11 @@ def by_sources(name: str) -> str:
     return f"{text(SUITED['sampling',][name])} with the sampling parser alone, else {usual}"
 
 
-def chosen_views(views: str | None, *, upstream: str | None = None) -> tuple[str, ...]:
-    """The views that a user named, or those that are meant without a name."""
-    if views is not None:
-        return split(views)
-    return (SPACY,) if upstream is not None else DEFAULT_VIEWS
+def chosen_parsers(parsers: str | None, *, spacy_pipeline: str | None = None) -> tuple[str, ...]:
+    """The parsers that a user named, or those that are meant without a name."""
+    if parsers is not None:
+        return split(parsers)
+    return (SPACY,) if spacy_pipeline is not None else DEFAULT_PARSERS
 
 
 def named_options(context: typer.Context) -> frozenset[str]:
@@ -52,7 +52,7 @@ def changed(**given: float | tuple[str, ...] | None) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def view_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
+def parser_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
     """The files of `--view-file NAME.PART=FILE` or `NAME=DIRECTORY`, by name and part.
 
     Raises UserError for anything else.

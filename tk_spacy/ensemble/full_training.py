@@ -1,4 +1,4 @@
-"""The views' parsers of the whole treebank, trained beside the folds of the jackknife, resumable.
+"""The parsers' parsers of the whole treebank, trained beside the folds of the jackknife, resumable.
 
 They are one training more than there are folds, and would leave all cores but one idle if they came
 before or after them.
@@ -12,20 +12,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tk_spacy.ensemble.trained_parsers import State, train_view, training_fingerprint, view_state
+from tk_spacy.ensemble.trained_parsers import (
+    State,
+    train_and_record,
+    trained_state,
+    training_fingerprint,
+)
 from tk_spacy.errors import UserError
 from tk_spacy.parallel.processes import begin_child, spawning
-from tk_spacy.parsers.base import View
+from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence
 
-ViewReport = Callable[[str, int, int], None]
-"""Called with a view's name, the steps of its training that are done, and their number."""
+ParserReport = Callable[[str, int, int], None]
+"""Called with a parser's name, the steps of its training that are done, and their number."""
 
 
 class WholeTraining:
-    """Trains the views on all of train, one after the other, in a process of its own or in this.
+    """Trains the parsers on all of train, one after the other, in a process of its own or in this.
 
-    directory: where each view is kept in a directory of its name; one that is there for the same
+    directory: where each parser is kept in a directory of its name; one that is there for the same
         data and settings is taken instead of training.
     Use it as a context manager: leaving the block stops a training that is not finished.
     """
@@ -34,42 +39,44 @@ class WholeTraining:
         self,
         train: Sequence[Sentence],
         dev: Sequence[Sentence],
-        views: Sequence[View],
+        parsers: Sequence[ParserSpec],
         *,
         directory: str | os.PathLike[str],
         n_threads: int | None = None,
-        report: ViewReport | None = None,
+        report: ParserReport | None = None,
     ) -> None:
         self.directory = Path(directory)
         self._data = train, dev
         texts = [[sentence.to_conllu() for sentence in part] for part in self._data]
         self._jobs = [
-            (view, self.directory / view.name, training_fingerprint(view, *texts))
-            for view in views
-            if not view.given
+            (parser, self.directory / parser.name, training_fingerprint(parser, *texts))
+            for parser in parsers
+            if not parser.given
         ]
         self._n_threads = n_threads
-        self._report = report or (lambda view, done, total: None)
+        self._report = report or (lambda parser, done, total: None)
         self._process: Any = None
         self._receiver: Any = None
         self._error: BaseException | None = None
 
     @property
     def kept(self) -> list[str]:
-        """Names of the views that are there already."""
+        """Names of the parsers that are there already."""
         return self._of_state("kept")
 
     @property
     def damaged(self) -> list[str]:
-        """Names of the views that are there, but not as they were written; they are made again."""
+        """Names of the parsers that are there, but not as they were written: made again."""
         return self._of_state("damaged")
 
     def _of_state(self, state: State) -> list[str]:
-        return [view.name for view, place, key in self._jobs if view_state(place, key) == state]
+        return [
+            parser.name for parser, place, key in self._jobs if trained_state(place, key) == state
+        ]
 
     @property
     def is_done(self) -> bool:
-        """Whether all views are there."""
+        """Whether all parsers are there."""
         return len(self.kept) == len(self._jobs)
 
     def __enter__(self) -> Self:
@@ -81,7 +88,7 @@ class WholeTraining:
             self._process.join()
 
     def start(self) -> None:
-        """Begin in a process of its own; nothing to do where the views are there."""
+        """Begin in a process of its own; nothing to do where the parsers are there."""
         if self.is_done or self._process is not None:
             return
         context = multiprocessing.get_context("spawn")
@@ -106,7 +113,7 @@ class WholeTraining:
             self._receiver = None
 
     def finish(self) -> None:
-        """Wait for the views, or train them here and now if `start` was not called.
+        """Wait for the parsers, or train them here and now if `start` was not called.
 
         Raises UserError where a training cannot be done, RuntimeError where its process died.
         """
@@ -120,25 +127,24 @@ class WholeTraining:
             raise self._error
         if not self.is_done:
             raise RuntimeError(
-                "the process that trained the upstream parser was killed (most often: out of "
-                "memory)"
+                "the process that trained spaCy's parser was killed (most often: out of memory)"
             )
 
 
 def _train(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    jobs: Sequence[tuple[View, Path, str]],
+    jobs: Sequence[tuple[ParserSpec, Path, str]],
     n_threads: int | None,
-    report: ViewReport,
+    report: ParserReport,
 ) -> None:
-    for view, directory, fingerprint in jobs:
+    for parser, directory, fingerprint in jobs:
 
-        def on_step(done: int, of: int, name: str = view.name) -> None:
+        def on_step(done: int, of: int, name: str = parser.name) -> None:
             report(name, done, of)
 
-        train_view(
-            view, train, dev, directory,
+        train_and_record(
+            parser, train, dev, directory,
             fingerprint=fingerprint, n_threads=n_threads, report=on_step,
         )  # fmt: skip
 
@@ -146,7 +152,7 @@ def _train(
 def _train_in_process(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    jobs: Sequence[tuple[View, Path, str]],
+    jobs: Sequence[tuple[ParserSpec, Path, str]],
     sender: Any,
 ) -> None:
     begin_child()
@@ -156,6 +162,6 @@ def _train_in_process(
     except UserError as error:
         sender.send(error)
     except Exception as error:
-        sender.send(RuntimeError(f"training the upstream parser failed: {error!r}"))
+        sender.send(RuntimeError(f"training spaCy's parser failed: {error!r}"))
     finally:
         sender.close()

@@ -2,9 +2,9 @@
 
 The sentences are dealt into folds; the lists of a fold come from parsers trained on all others, so
 that they are as good, or bad, as lists of new text (Collins 2000).  Folds run in processes of their
-own, single-threaded; a fold trains its views one after the other, and joins their lists (see
-`merging`).  What is finished is kept with a fingerprint of all that it depends on, each view's
-parser and the fold's lists apart: a stopped run, or one with another view, makes only what is
+own, single-threaded; a fold trains its parsers one after the other, and joins their lists (see
+`merging`).  What is finished is kept with a fingerprint of all that it depends on, each parser's
+parser and the fold's lists apart: a stopped run, or one with another parser, makes only what is
 missing or damaged.
 """
 
@@ -29,17 +29,17 @@ from tk_spacy.ensemble.trained_parsers import (
     digest,
     read_record,
     remove,
-    train_view,
+    train_and_record,
+    trained_state,
     training_fingerprint,
     training_seconds,
-    view_state,
 )
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.processes import begin_child, ending, spawning
-from tk_spacy.parsers.base import View
+from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
@@ -55,27 +55,27 @@ class JackknifeError(RuntimeError):
 class FoldProgress:
     """What one fold is doing: stage "resumed" (nothing to do), "train", "parse" or "done".
 
-    step and of count training steps of `view`, and parsed sentences.
+    step and of count training steps of `parser`, and parsed sentences.
     """
 
     fold: int
     stage: Literal["resumed", "train", "parse", "done"]
     step: int
     of: int
-    view: str = ""
+    parser: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One fold's work, as plain data for its process.
 
-    trained: fingerprint of each view's parser.
+    trained: fingerprint of each parser's parser.
     """
 
     fold: int
     folder: Path
     k: int
-    views: tuple[View, ...]
+    parsers: tuple[ParserSpec, ...]
     trained: tuple[str, ...]
     fingerprint: str
     n_threads: int | None
@@ -87,8 +87,8 @@ class _Job:
     def file(self, suffix: str) -> Path:
         return self.folder / f"{self.name}{suffix}"
 
-    def directory(self, view: View) -> Path:
-        return self.folder / self.name / view.name
+    def directory(self, parser: ParserSpec) -> Path:
+        return self.folder / self.name / parser.name
 
 
 def fold_of_sentences(n_sentences: int, *, folds: int, seed: int | None = None) -> list[int]:
@@ -111,7 +111,7 @@ def fold_of_sentences(n_sentences: int, *, folds: int, seed: int | None = None) 
 
 def jackknife(
     sentences: Sequence[Sentence],
-    views: Sequence[View],
+    parsers: Sequence[ParserSpec],
     *,
     workdir: str | os.PathLike[str],
     folds: int = 5,
@@ -126,8 +126,8 @@ def jackknife(
     """One candidate list for each training sentence, in order.
 
     sentences: with trees.
-    views: whose parsers make the lists; the first one's score is the lists' main one.
-    workdir: directory of the folds' files (`fold-01.conllu`, ...) and parsers (`fold-01/VIEW`);
+    parsers: whose parsers make the lists; the first one's score is the lists' main one.
+    workdir: directory of the folds' files (`fold-01.conllu`, ...) and parsers (`fold-01/PARSER`);
         what a stopped run finished with the same sentences and settings is taken from there.
     folds, fold_seed: see `fold_of_sentences`.
     k: trees a list.
@@ -146,7 +146,7 @@ def jackknife(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror}; remove it") from error
-    jobs = _make_jobs(sentences, views, numbers, folder=folder, k=k, n_threads=n_threads)
+    jobs = _make_jobs(sentences, parsers, numbers, folder=folder, k=k, n_threads=n_threads)
     report = progress or (lambda _: None)
     states = [_lists_state(job) for job in jobs]
     if note is not None:
@@ -177,15 +177,15 @@ def jackknife(
     return lists
 
 
-def fold_seconds(workdir: str | os.PathLike[str], view: View, *, folds: int) -> float:
-    """Wall seconds of the trainings of a view's fold parsers, those taken over included."""
+def fold_seconds(workdir: str | os.PathLike[str], parser: ParserSpec, *, folds: int) -> float:
+    """Wall seconds of the trainings of a parser's fold parsers, those taken over included."""
     names = [f"fold-{fold + 1:02}" for fold in range(folds)]
-    return sum(training_seconds(Path(workdir, name, view.name)) for name in names)
+    return sum(training_seconds(Path(workdir, name, parser.name)) for name in names)
 
 
 def _make_jobs(
     sentences: Sequence[Sentence],
-    views: Sequence[View],
+    parsers: Sequence[ParserSpec],
     numbers: Sequence[int],
     *,
     folder: Path,
@@ -197,8 +197,13 @@ def _make_jobs(
     pairs = list(zip(texts, numbers, strict=True))
     for fold in range(max(numbers) + 1):
         seen = [text for text, number in pairs if number != fold]
-        trained = tuple(training_fingerprint(view, seen) for view in views)
-        key = [FORMAT, k, *trained, *([*view.sources, *view.search_key()] for view in views)]
+        trained = tuple(training_fingerprint(parser, seen) for parser in parsers)
+        key = [
+            FORMAT,
+            k,
+            *trained,
+            *([*parser.sources, *parser.search_key()] for parser in parsers),
+        ]
         fingerprint = hashlib.sha256(json.dumps(key).encode())
         for text, number in pairs:
             if number == fold:
@@ -208,7 +213,7 @@ def _make_jobs(
                 fold=fold,
                 folder=folder,
                 k=k,
-                views=tuple(views),
+                parsers=tuple(parsers),
                 trained=trained,
                 fingerprint=fingerprint.hexdigest(),
                 n_threads=n_threads,
@@ -236,10 +241,10 @@ def _found(jobs: Sequence[_Job], states: Sequence[State]) -> Iterator[str]:
         found[state].setdefault("lists", []).append(number)
         if state == "kept":
             continue
-        for view, fingerprint in zip(job.views, job.trained, strict=True):
-            if not view.given:
-                of_view = found[view_state(job.directory(view), fingerprint)]
-                of_view.setdefault(f"{view.name} parser", []).append(number)
+        for parser, fingerprint in zip(job.parsers, job.trained, strict=True):
+            if not parser.given:
+                of_parser = found[trained_state(job.directory(parser), fingerprint)]
+                of_parser.setdefault(f"{parser.name} parser", []).append(number)
     starts: dict[State, str] = {
         "kept": f"taken over from {jobs[0].folder}",
         "damaged": f"damaged in {jobs[0].folder} and made again",
@@ -262,20 +267,20 @@ def _write_data(job: _Job, sentences: Sequence[Sentence], numbers: Sequence[int]
 def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
     """Train a fold's parsers, parse what they never saw, write lists and record."""
     train = load_treebank(job.file(".train.conllu"))
-    for view, fingerprint in zip(job.views, job.trained, strict=True):
+    for parser, fingerprint in zip(job.parsers, job.trained, strict=True):
 
-        def on_step(done: int, of: int, name: str = view.name) -> None:
+        def on_step(done: int, of: int, name: str = parser.name) -> None:
             report(FoldProgress(job.fold, "train", done, of, name))
 
-        train_view(
-            view, train, [], job.directory(view),
+        train_and_record(
+            parser, train, [], job.directory(parser),
             fingerprint=fingerprint, n_threads=job.n_threads, report=on_step,
         )  # fmt: skip
     inventory = LabelInventory()
     source = MergedSource(
         [
-            view.open(job.directory(view), inventory=inventory, n_threads=job.n_threads)
-            for view in job.views
+            parser.open(job.directory(parser), inventory=inventory, n_threads=job.n_threads)
+            for parser in job.parsers
         ],
         n_threads=job.n_threads,
     )

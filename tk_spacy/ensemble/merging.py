@@ -1,8 +1,8 @@
-"""One candidate list from several views.
+"""One candidate list from several parsers.
 
-Each view proposes its k best trees, the union is cut to k again, and every view scores the trees of
-the others.  So each list has the trees that any view believes in, and a score of each view: where
-views that differ agree, a tree is much more often right than any of them knows.
+Each parser proposes its k best trees, the union is cut to k again, and every parser scores the
+trees of the others.  So each list has the trees that any parser believes in, and a score of each:
+where parsers that differ agree, a tree is much more often right than any of them knows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import group_equal
@@ -25,20 +25,20 @@ T = TypeVar("T")
 
 
 class MergedSource:
-    """The candidates of several views in one list of at most k trees.
+    """The candidates of several parsers in one list of at most k trees.
 
-    sources: opened views that share one LabelInventory.  The first one's score gives the order, and
+    sources: opened parsers that share one LabelInventory.  The first's score gives the order, and
         its own tree is the `base`; the own trees of the others are the `bases`.
     n_threads: None for all cores; with more than one the sources work side by side, which changes
         nothing in the lists.
     seconds: wall time that each source has taken so far, beside the others.
 
-    The union is cut by rank: first the own tree of each view, then the second-best of each, and so
-    on in turn, so that every view's best trees survive whatever the scales of the scores.  (With
-    two views that share half of their trees, a list of 25 holds the best 17 of each.)
+    The union is cut by rank: first the own tree of each parser, then the next best of each, and so
+    on in turn, so that every parser's best trees survive whatever the scales of the scores.  (With
+    two parsers that share half of their trees, a list of 25 holds the best 17 of each.)
     """
 
-    def __init__(self, sources: Sequence[ViewSource], *, n_threads: int | None = None) -> None:
+    def __init__(self, sources: Sequence[ParserSource], *, n_threads: int | None = None) -> None:
         if not sources:
             raise ValueError("no source to merge")
         names = [name for source in sources for name in source.names]
@@ -65,7 +65,7 @@ class MergedSource:
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[np.ndarray]:
-        """The scores of all views: float64[k, n_names] for each sentence."""
+        """The scores of all parsers: float64[k, n_names] for each sentence."""
         columns = self._asked([partial(s.score, sentences, lists) for s in self.sources])
         return [np.concatenate(rows, axis=1) for rows in zip(*columns, strict=True)]
 
@@ -92,7 +92,7 @@ class MergedSource:
             yield trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
 
 
-def _proposed(source: ViewSource, sentences: Sequence[Sentence], k: int) -> list[CandidateList]:
+def _proposed(source: ParserSource, sentences: Sequence[Sentence], k: int) -> list[CandidateList]:
     return list(source.candidates(sentences, k=k))
 
 
@@ -116,7 +116,7 @@ def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
         scores[starts[i] : starts[i + 1], columns[i] : columns[i + 1]] = trees.scores
         for name, row in {trees.sources[0]: trees.base, **trees.bases}.items():
             own[name] = starts[i] + row
-    # A view's own trees come first, whatever their scores.
+    # A parser's own trees come first, whatever their scores.
     first = set(own.values())
     ranked = sorted(
         (0 if starts[i] + row in first else row + 1, i, starts[i] + row)

@@ -1,6 +1,6 @@
 """What a work directory holds, and the records that tell whether it can be taken over.
 
-A trained view lies in a directory of its own.  Its record names what it was made from and a digest
+A trained parser lies in a directory of its own.  Its record names what it is made from and a digest
 of each file, so that a file which was cut short or changed shows, and is made again.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.base import Report, View
+from tk_spacy.parsers.base import ParserSpec, Report
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.atomic_files import replace_directory
 
@@ -28,9 +28,9 @@ State = Literal["kept", "missing", "damaged"]
 """Missing: never finished, or made from something else."""
 
 
-def training_fingerprint(view: View, train: Iterable[str], dev: Iterable[str] = ()) -> str:
-    """SHA-256 of all that a trained view depends on; train, dev: sentences as CoNLL-U."""
-    total = hashlib.sha256(json.dumps([FORMAT, view.name, *view.training_key()]).encode())
+def training_fingerprint(parser: ParserSpec, train: Iterable[str], dev: Iterable[str] = ()) -> str:
+    """SHA-256 of all that a trained parser depends on; train, dev: sentences as CoNLL-U."""
+    total = hashlib.sha256(json.dumps([FORMAT, parser.name, *parser.training_key()]).encode())
     for name, part in (("train", train), ("dev", dev)):
         total.update(name.encode())
         for text in part:
@@ -39,12 +39,12 @@ def training_fingerprint(view: View, train: Iterable[str], dev: Iterable[str] = 
 
 
 def is_trained(directory: Path, fingerprint: str) -> bool:
-    """Whether the view with that fingerprint is there, every byte of it."""
-    return view_state(directory, fingerprint) == "kept"
+    """Whether the parser with that fingerprint is there, every byte of it."""
+    return trained_state(directory, fingerprint) == "kept"
 
 
-def view_state(directory: Path, fingerprint: str) -> State:
-    """What there is of the view with that fingerprint."""
+def trained_state(directory: Path, fingerprint: str) -> State:
+    """What there is of the parser with that fingerprint."""
     record = read_record(directory / RECORD)
     if not record:
         return "damaged" if directory.exists() else "missing"
@@ -71,8 +71,8 @@ def training_seconds(directory: Path) -> float:
     return float(seconds)
 
 
-def train_view(
-    view: View,
+def train_and_record(
+    parser: ParserSpec,
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
     directory: Path,
@@ -81,21 +81,21 @@ def train_view(
     n_threads: int | None,
     report: Report,
 ) -> None:
-    """Train a view into a directory, atomically, unless it is there.
+    """Train a parser into a directory, atomically, unless it is there.
 
     A damaged one is removed first; one that was made from something else stays until it is
     replaced.
     """
-    if view.given:
+    if parser.given:
         return
-    state = view_state(directory, fingerprint)
+    state = trained_state(directory, fingerprint)
     if state == "kept":
         return
     if state == "damaged":
         remove(directory)
     started = time.perf_counter()
     with replace_directory(directory) as temporary:
-        view.train(train, dev, temporary, n_threads=n_threads, report=report)
+        parser.train(train, dev, temporary, n_threads=n_threads, report=report)
         record = {
             "fingerprint": fingerprint,
             "seconds": time.perf_counter() - started,

@@ -61,7 +61,7 @@ def bootstrap_note(name_a: str, name_b: str, result: Bootstrap) -> str:
 
 BASE_PARSER, BASE_RERANKER = "base parser", "base reranker"
 FIRST = "first of the list"
-"""The tree that the upstream scores highest: with two parsers, by both."""
+"""The tree that the parsers score highest: with two parsers, by both."""
 KERNEL_RERANKER, FINAL, ORACLE = "kernel reranker", "final system", "oracle"
 REPORT_FORMAT = "tk-spacy training report"
 
@@ -101,8 +101,8 @@ class RunTime:
 
     sentences, mean_length: of the training treebank.  support_parts: of the kernel reranker.
     training_seconds: of its last training.  threads: of training and reranking.  stages: wall
-    seconds of the command's stages.  peak_bytes: memory, children included.  views: wall seconds of
-    each parser's trainings, "whole" and (all together) "folds".  view_speeds: words a second that
+    seconds of the command's stages.  peak_bytes: memory with children.  parsers: wall seconds of
+    each parser's trainings, "whole" and (all together) "folds".  parser_speeds: words a second that
     each proposed and scored trees of, "all" together; empty where the lists were ready.
     """
 
@@ -115,8 +115,8 @@ class RunTime:
     stages: Mapping[str, float]
     total_seconds: float
     peak_bytes: int
-    views: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    view_speeds: Mapping[str, float] = field(default_factory=dict)
+    parsers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    parser_speeds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class TrainReport:
                 for name, part in self.parts.items()
             ),
             table_3(self.run_time),
-            *([costs_table(self)] if self.run_time.view_speeds else []),
+            *([costs_table(self)] if self.run_time.parser_speeds else []),
             stages_table(self.run_time),
         ]
 
@@ -225,16 +225,16 @@ def costs_table(report: TrainReport) -> Table:
     part = list(report.parts)[-1]
     scores = report.parts[part].scores
     rows: list[tuple[Cell, ...]] = []
-    for number, view in enumerate(name for name in run.view_speeds if name != "all"):
-        system = BASE_PARSER if not number else further_parser(view)
-        times = run.views.get(view, {})
+    for number, parser in enumerate(name for name in run.parser_speeds if name != "all"):
+        system = BASE_PARSER if not number else further_parser(parser)
+        times = run.parsers.get(parser, {})
         rows.append(
             (
-                f"{view} parser",
+                f"{parser} parser",
                 scores[system].las if system in scores else None,
                 show_seconds(times["whole"]) if "whole" in times else None,
                 show_seconds(times["folds"]) if "folds" in times else None,
-                round(run.view_speeds[view]),
+                round(run.parser_speeds[parser]),
             )
         )
     rows.append((FINAL, scores[FINAL].las, None, None, round(_whole_speed(run))))
@@ -257,7 +257,7 @@ def costs_table(report: TrainReport) -> Table:
 
 def _whole_speed(run: RunTime) -> float:
     """Words a second with proposing and choosing, one after the other."""
-    speeds = [run.view_speeds["all"], run.tokens_per_second]
+    speeds = [run.parser_speeds["all"], run.tokens_per_second]
     return 1.0 / sum(1.0 / max(speed, 1e-9) for speed in speeds)
 
 

@@ -1,8 +1,8 @@
-"""Features of a candidate within its list: what the upstream says of it, and what the list says.
+"""Features of a candidate within its list: what the parsers say of it, and what the list says.
 
-Beyond the paper, whose reranker sees a tree alone and meets the upstream's score only in the final
+Beyond the paper, whose reranker sees a tree alone and meets the parser's score only in the final
 sum.  The features are few and dense; one weight each is learned by Algorithm 1 beside the manual
-features and the kernel, so that these are spent on what the upstream gets wrong.
+features and the kernel, so that these are spent on what the parsers get wrong.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class CandidateList:
     inventory: the labels; shared with other lists.
     sources:   names of what scored the trees; the first one is the main source and gives the order.
     scores:    float64[k, n_sources], higher is better; NaN where a source did not score a tree.
-    base:      row of the upstream parser's own first choice, which need not be row 0: a parser that
+    base:      row of spaCy's parser's own first choice, which need not be row 0: a parser that
                decides greedily may find a better-scored tree only in the search around its choice.
     bases:     rows of the own first choices of further parsers, by the names of their sources.
     """

@@ -22,8 +22,8 @@ class CandidateSource(Protocol):
         ...
 
 
-class ViewSource(Protocol):
-    """A trained view at work: a `CandidateSource` that scores any trees, too.
+class ParserSource(Protocol):
+    """A trained parser at work: a `CandidateSource` that scores any trees, too.
 
     names: of its scores, one at least; the first one's give the order of its lists.
     in_company: whether other parsers propose trees too (MergedSource says so), so that it may
@@ -42,8 +42,8 @@ class ViewSource(Protocol):
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[NDArray[np.float64]]:
-        """This view's scores of given trees, float64[k, n_names] for each sentence.
+        """This parser's scores of given trees, float64[k, n_names] for each sentence.
 
-        Comparable with those of `candidates`; NaN where the view cannot score a tree.
+        Comparable with those of `candidates`; NaN where the parser cannot score a tree.
         """
         ...

@@ -1,7 +1,7 @@
 """Trees of any parser, read from files: one for each sentence, or k-best lists with scores.
 
 A file is CoNLL-U with a tree in HEAD and DEPREL, or a k-best file of either form (see
-`kbest_writing`).  It serves as a view: its trees join the lists, and it scores the trees of others
+`kbest_writing`).  It serves as a parser: its trees join the lists, and it scores those of others
 as far as it can.
 """
 
@@ -146,7 +146,7 @@ def matched(
 
 
 class TreeFileSource:
-    """A ViewSource out of lists that are there already.
+    """A ParserSource out of lists that are there already.
 
     name: of its scores.  scored: whether the lists have scores; see `score`.
     find: gives the list of a sentence, perhaps only once (the latest lists are remembered).

@@ -4,7 +4,7 @@ Compact form, which we write: HEAD and DEPREL hold the first candidate, and each
 comment line, a score per source and then HEAD:DEPREL of each word:
 
     # tk_candidate_1 = sampling:12.3,spacy:-0.4 2:nsubj 0:root
-    # tk_base = 2                                (where the upstream's own tree is not the first)
+    # tk_base = 2                                (where the main parser's own tree is not the first)
     # tk_base_spacy = 1                          (the own tree of a further parser)
 
 Expanded form, which other parsers can write: consecutive sentence blocks with one `# sent_id`,

@@ -1,7 +1,7 @@
-"""What a view is: a kind of parser that can be trained, kept in a directory, and opened again.
+"""What a parser is: a kind of parser that can be trained, kept in a directory, and opened again.
 
-Views that differ see a sentence differently: their lists are joined, and each scores every tree
-(see `merging`).  A view is plain data, since the folds of the jackknife run in processes.
+Parsers that differ see a sentence differently: their lists are joined, and each scores every tree
+(see `merging`).  A parser is plain data, since the folds of the jackknife run in processes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.treebank.conllu import Sentence
 
 Sentences = Sequence[Sentence]
@@ -20,7 +20,7 @@ Report = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""
 
 
-class View(Protocol):
+class ParserSpec(Protocol):
     """One kind of parser with its settings.
 
     name: as `--views` names it.  sources: what its scores are called in lists.
@@ -49,7 +49,7 @@ class View(Protocol):
         ...
 
     def check(self, sentences: Sequence[Sentence]) -> None:
-        """Raises UserError, naming the place, for a sentence that this view cannot read."""
+        """Raises UserError, naming the place, for a sentence that this parser cannot read."""
         ...
 
     def train(
@@ -69,6 +69,6 @@ class View(Protocol):
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
-    ) -> ViewSource:
+    ) -> ParserSource:
         """The parser that `train` wrote."""
         ...

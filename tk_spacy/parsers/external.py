@@ -1,4 +1,4 @@
-"""The view of any other parser, whose trees the user gives in files."""
+"""The parser of any other parser, whose trees the user gives in files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from tk_spacy.errors import CandidateError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource, is_kbest, matched
-from tk_spacy.parsers.names import FILE_PREFIX, VIEW_NAMES
-from tk_spacy.parsers.trainable import GivenView
+from tk_spacy.parsers.names import FILE_PREFIX, PARSER_NAMES
+from tk_spacy.parsers.trainable import GivenParser
 from tk_spacy.treebank.conllu import Sentence, read_conllu
 from tk_spacy.utils.workdir import fingerprint
 
@@ -25,45 +25,45 @@ _SOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def check_source_name(name: str) -> None:
-    """Raises UserError for what cannot be the name of a file view's scores."""
-    if not _SOURCE_NAME.fullmatch(name) or name in VIEW_NAMES:
+    """Raises UserError for what cannot be the name of a file parser's scores."""
+    if not _SOURCE_NAME.fullmatch(name) or name in PARSER_NAMES:
         raise UserError(
-            f"{FILE_PREFIX}{name}: {name!r} cannot name a view; take letters, digits, - and _, "
-            f"a letter first, and none of {', '.join(VIEW_NAMES)}"
+            f"{FILE_PREFIX}{name}: {name!r} cannot name a parser; take letters, digits, - and _, "
+            f"a letter first, and none of {', '.join(PARSER_NAMES)}"
         )
 
 
 def check_files(
-    files: Mapping[str, Mapping[str, Path]], *, views: Sequence[str], parts: Sequence[str]
+    files: Mapping[str, Mapping[str, Path]], *, parsers: Sequence[str], parts: Sequence[str]
 ) -> None:
-    """Raises UserError where a file view lacks the trees of a part, or others are given.
+    """Raises UserError where a file parser lacks the trees of a part, or others are given.
 
-    files: by the name of a file view and a part.  parts: those that need lists.
+    files: by the name of a file parser and a part.  parts: those that need lists.
     """
     for source, given in files.items():
-        if f"{FILE_PREFIX}{source}" not in views:
+        if f"{FILE_PREFIX}{source}" not in parsers:
             raise UserError(
-                f"trees of {source} are given, but the views are {','.join(views)}; add "
-                f"{FILE_PREFIX}{source} to the views"
+                f"trees of {source} are given, but the parsers are {','.join(parsers)}; add "
+                f"{FILE_PREFIX}{source} to the parsers"
             )
         for part in given:
             if part not in parts:
                 raise UserError(f"the trees {source}.{part} would have no effect; leave them out")
-    for view in views:
-        if not view.startswith(FILE_PREFIX):
+    for parser in parsers:
+        if not parser.startswith(FILE_PREFIX):
             continue
-        source = view.removeprefix(FILE_PREFIX)
+        source = parser.removeprefix(FILE_PREFIX)
         check_source_name(source)
         for part in parts:
             if part not in files.get(source, {}):
                 raise UserError(
-                    f"the view {view} needs its trees of {part}: give --view-file "
+                    f"the parser {parser} needs its trees of {part}: give --view-file "
                     f"{source}.{part}=FILE"
                 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileView(GivenView):
+class ExternalParser(GivenParser):
     """Trees from files; see `read`.
 
     source: what its scores are called.
@@ -80,8 +80,8 @@ class FileView(GivenView):
     uas: tuple[tuple[str, float], ...]
 
     @classmethod
-    def read(cls, source: str, parts: Mapping[str, tuple[Path, Path]]) -> FileView:
-        """A view from files that are all read once, to see that they fit.
+    def read(cls, source: str, parts: Mapping[str, tuple[Path, Path]]) -> ExternalParser:
+        """A parser from files that are all read once, to see that they fit.
 
         parts: by the name of a part ("train", "dev", "test"), its treebank file and the file with
             its trees, CoNLL-U or k-best (see `tree_files`).

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 SAMPLING, SPACY, BIAFFINE, UDPIPE = "sampling", "spacy", "biaffine", "udpipe"
-VIEW_NAMES = (SAMPLING, SPACY, BIAFFINE, UDPIPE)
-DEFAULT_VIEWS = (SAMPLING, SPACY, BIAFFINE)
+PARSER_NAMES = (SAMPLING, SPACY, BIAFFINE, UDPIPE)
+DEFAULT_PARSERS = (SAMPLING, SPACY, BIAFFINE)
 FILE = "file"
 FILE_PREFIX = f"{FILE}:"
 """Before the name that the user gives to another parser, whose trees are in files."""

@@ -1,4 +1,4 @@
-"""What a user writes for a view: its kind, and settings in which it differs from others of it.
+"""What a user writes for a parser: its kind, and settings in which it differs from others of it.
 
 sampling   spacy   sampling:order=2   sampling:order=2:seed=7
 """
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.names import BIAFFINE, FILE, FILE_PREFIX, SAMPLING, VIEW_NAMES
+from tk_spacy.parsers.names import BIAFFINE, FILE, FILE_PREFIX, PARSER_NAMES, SAMPLING
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 
 
 @dataclass(frozen=True, slots=True)
-class ViewSpec:
-    """One view as it was asked for.
+class ParserRequest:
+    """One parser as it was asked for.
 
-    kind: of VIEW_NAMES, or FILE.  changes: settings that are this view's alone, by name.
+    kind: of PARSER_NAMES, or FILE.  changes: settings that are this parser's alone, by name.
     file: what the user calls the parser whose trees are in files.  text: what the user wrote.
     """
 
@@ -31,7 +31,7 @@ class ViewSpec:
 
     @property
     def name(self) -> str:
-        """What the view is called, in files and tables: the kind, and what is different."""
+        """What the parser is called, in files and tables: the kind, and what is different."""
         if self.file:
             return f"{FILE_PREFIX}{self.file}"
         return "-".join(
@@ -39,46 +39,47 @@ class ViewSpec:
         )
 
 
-def parse_specs(texts: Sequence[str]) -> tuple[ViewSpec, ...]:
-    """The views that were asked for; raises UserError for none, an unknown one, or one twice."""
+def parse_specs(texts: Sequence[str]) -> tuple[ParserRequest, ...]:
+    """The parsers that were asked for; raises UserError for none, an unknown one, or one twice."""
     specs = tuple(_parse(text) for text in texts)
     names = [spec.name for spec in specs]
     if not names or len(set(names)) < len(names):
         raise UserError(
-            f"views are {','.join(texts) or 'none'}; name one or more different ones of "
-            f"{', '.join(VIEW_NAMES)} (a second sampling parser differs in a setting, as in "
+            f"parsers are {','.join(texts) or 'none'}; name one or more different ones of "
+            f"{', '.join(PARSER_NAMES)} (a second sampling parser differs in a setting, as in "
             "sampling:order=2)"
         )
     return specs
 
 
 def kinds(texts: Sequence[str]) -> set[str]:
-    """The kinds of the views that were asked for."""
+    """The kinds of the parsers that were asked for."""
     return {spec.kind for spec in parse_specs(texts)}
 
 
-def _parse(text: str) -> ViewSpec:
+def _parse(text: str) -> ParserRequest:
     kind, *settings = text.split(":")
     if kind == FILE:
-        return ViewSpec(FILE, file=text.removeprefix(FILE_PREFIX))
-    if kind not in VIEW_NAMES:
+        return ParserRequest(FILE, file=text.removeprefix(FILE_PREFIX))
+    if kind not in PARSER_NAMES:
         raise UserError(
-            f"unknown view {kind!r}; choose from {', '.join(VIEW_NAMES)}, {FILE_PREFIX}NAME"
+            f"unknown parser {kind!r}; choose from {', '.join(PARSER_NAMES)}, {FILE_PREFIX}NAME"
         )
     if settings and kind not in (SAMPLING, BIAFFINE):
         raise UserError(
-            f"view {text!r}: only a {SAMPLING} or {BIAFFINE} view has settings of its own"
+            f"parser {text!r}: only a {SAMPLING} or {BIAFFINE} parser has settings of its own"
         )
     changes: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not (name and equals and value) or name in changes:
             raise UserError(
-                f"view {text!r}: {setting!r} is no setting; write NAME=VALUE once for each, as in "
+                f"parser {text!r}: {setting!r} is no setting; write NAME=VALUE once for each, "
+                "as in "
                 "sampling:order=2:seed=7"
             )
         changes[name] = _value(value)
-    return ViewSpec(kind, changes, text=text)
+    return ParserRequest(kind, changes, text=text)
 
 
 def _value(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""What the views of this package's own parsers have in common, and those of given ones."""
+"""What the parsers of this package's own parsers have in common, and those of given ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OwnSettings = TypeVar("OwnSettings", bound="SamplingSettings | BiaffineSettings 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnView(ABC, Generic[OwnSettings]):
-    """A parser that is trained here, with its settings: all of a `View` but `open`.
+class TrainableParser(ABC, Generic[OwnSettings]):
+    """A parser that is trained here, with its settings: all of a `ParserSpec` but `open`.
 
-    name: of the view and its scores; that of the kind, unless there are several of it.
+    name: of the parser and its scores; that of the kind, unless there are several of it.
     format: part of every fingerprint; to be raised when the same settings give another parser than
         before.  search_only: the settings that a trained parser does not depend on.
     """
@@ -42,9 +42,9 @@ class OwnView(ABC, Generic[OwnSettings]):
 
     @classmethod
     def from_settings(cls, changes: Mapping[str, Any], *, name: str | None = None) -> Self:
-        """A view with some settings changed from their defaults.  Raises UserError for bad ones."""
-        view = cls(settings=cls.read_settings(changes))
-        return view if name is None else replace(view, name=name)
+        """One with some settings changed from their defaults.  Raises UserError for bad ones."""
+        parser = cls(settings=cls.read_settings(changes))
+        return parser if name is None else replace(parser, name=name)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -87,8 +87,8 @@ class OwnView(ABC, Generic[OwnSettings]):
         self.fit(train, dev, n_threads=n_threads, report=report).write_files(directory)
 
 
-class GivenView:
-    """A parser that is there already, or its trees are: no training of a `View`."""
+class GivenParser:
+    """A parser that is there already, or its trees are: no training of a `ParserSpec`."""
 
     __slots__ = ()
     given: ClassVar[bool] = True

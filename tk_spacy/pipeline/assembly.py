@@ -1,4 +1,4 @@
-"""A spaCy pipeline of trained views and their reranker."""
+"""A spaCy pipeline of trained parsers and their reranker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import spacy
 
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.names import BIAFFINE, SAMPLING, UDPIPE
 from tk_spacy.parsers.spacy_transition.source import SpacySource
 from tk_spacy.pipeline.tk_biaffine import add_biaffine
@@ -31,12 +31,12 @@ def component_name(source: str) -> str:
 
 
 def make_pipeline(
-    sources: Sequence[ViewSource], reranker: Reranker, *, k: int, search: str
+    sources: Sequence[ParserSource], reranker: Reranker, *, k: int, search: str
 ) -> Language:
-    """The views' parsers and the reranker behind them.
+    """The parsers' parsers and the reranker behind them.
 
-    The first view's parser parses a Doc; the others are disabled, so that they run where the
-    reranker asks for their candidates only.  A spaCy view brings its whole pipeline.
+    The first parser's parser parses a Doc; the others are disabled, so that they run where the
+    reranker asks for their candidates only.  A spaCy parser brings its whole pipeline.
     """
     given = next((source for source in sources if isinstance(source, SpacySource)), None)
     nlp = spacy.blank("xx") if given is None else given.nlp

@@ -20,9 +20,9 @@ from tk_spacy.features.schema import Schema, morph_note
 from tk_spacy.features.word_properties import check_extras
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
 from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.parsers.base import View
+from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
-from tk_spacy.parsers.spacy_transition.spec import SpacyView
+from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.parsers.spacy_transition.training import backward_name
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.settings import Settings, suit
@@ -75,20 +75,20 @@ def train_from_examples(
         report(note)
     check_extras(settings.properties, sentences, where="the training examples")
     inventory = LabelInventory()
-    views = [
-        pipeline_view(nlp, source, search=search, max_steps=max_steps, seed=seed)
+    parsers = [
+        pipeline_spec(nlp, source, search=search, max_steps=max_steps, seed=seed)
         for source in sources
     ]
-    names = [name for view in views for name in view.sources]
+    names = [name for parser in parsers for name in parser.sources]
     about: dict[str, Any] = {"search": search, "k": k, "sources": names}
     # The folds' parsers have a right-to-left twin if the pipeline's has.
-    twins = [view.backward for view in views if isinstance(view, SpacyView)]
+    twins = [parser.backward for parser in parsers if isinstance(parser, SpacySpec)]
     about["backward"] = twins[0] if twins else None
     if candidates is not None:
         lists = lists_from_file(candidates, sentences, sources=names, inventory=inventory, k=k)
     else:
         lists = _jackknifed(
-            views, sentences, k=k, folds=folds, processes=processes, workdir=workdir,
+            parsers, sentences, k=k, folds=folds, processes=processes, workdir=workdir,
             inventory=inventory, n_threads=n_threads, report=report,
         )  # fmt: skip
     settings = suit(settings, left_open, lists[0].sources)
@@ -109,16 +109,16 @@ def train_from_examples(
     return replace(reranker, about=about, combiner=combiner)
 
 
-def pipeline_view(
+def pipeline_spec(
     nlp: Language, component: str, *, search: Search, max_steps: int, seed: int
-) -> View:
-    """The view that trains parsers like a component of a pipeline."""
+) -> ParserSpec:
+    """The parser that trains parsers like a component of a pipeline."""
     from tk_spacy.pipeline.parser_base import ParserComponent  # noqa: PLC0415
 
     parser = nlp.get_pipe(component)
     if isinstance(parser, ParserComponent):
-        return parser.view(seed=seed)
-    return SpacyView(
+        return parser.spec(seed=seed)
+    return SpacySpec(
         config=fold_config(nlp, component, max_steps=max_steps),
         component=component,
         search=search,
@@ -159,7 +159,7 @@ def lists_from_file(
 
 
 def _jackknifed(
-    views: Sequence[View],
+    parsers: Sequence[ParserSpec],
     sentences: Sequence[Sentence],
     *,
     k: int,
@@ -173,7 +173,7 @@ def _jackknifed(
     seen: set[tuple[int, str, str]] = set()
 
     def on_progress(state: FoldProgress) -> None:
-        key = (state.fold, state.stage, state.view)
+        key = (state.fold, state.stage, state.parser)
         if state.stage == "done" or key in seen:
             return
         seen.add(key)
@@ -187,7 +187,7 @@ def _jackknifed(
     ):
         return jackknife(
             sentences,
-            views,
+            parsers,
             workdir=temporary if workdir is None else workdir,
             folds=folds,
             k=k,

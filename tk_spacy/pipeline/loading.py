@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.pipeline import DependencyParser
 
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.spacy_transition.loading import find_parser, load_pipeline
 from tk_spacy.pipeline.parser_base import ParserComponent
 from tk_spacy.pipeline.sources import pipeline_sources
@@ -33,7 +33,7 @@ def proposing_parsers(nlp: Language, *, where: str) -> tuple[tuple[str, ...], Re
 
 def first_source(
     path: Path, *, inventory: LabelInventory, n_threads: int | None = None
-) -> ViewSource:
+) -> ParserSource:
     """The main parser of a pipeline's directory, alone: without the others, or spaCy's twin.
 
     Raises UserError where it has none.

@@ -18,8 +18,8 @@ from tk_spacy.pipeline.base import TrainedComponent
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
-    from tk_spacy.kbest.sources import ViewSource
-    from tk_spacy.parsers.base import View
+    from tk_spacy.kbest.sources import ParserSource
+    from tk_spacy.parsers.base import ParserSpec
     from tk_spacy.parsers.biaffine.parser import BiaffineParser
     from tk_spacy.parsers.biaffine.settings import BiaffineSettings
     from tk_spacy.parsers.sampling.parser import SamplingParser
@@ -71,8 +71,8 @@ class ParserComponent(
         """A parser trained on sentences."""
 
     @abstractmethod
-    def view(self, *, seed: int) -> "View":
-        """The view that trains parsers like this one; the settings' own seed goes before `seed`."""
+    def spec(self, *, seed: int) -> "ParserSpec":
+        """The spec of parsers like this one; the settings' own seed goes before `seed`."""
 
     @abstractmethod
     def source(
@@ -82,7 +82,7 @@ class ParserComponent(
         inventory: "LabelInventory",
         n_threads: int | None,
         name: str | None = None,
-    ) -> "ViewSource":
+    ) -> "ParserSource":
         """A parser as a source of candidates.
 
         name: of its scores, where the kind can have several; None for that of the kind.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.names import FILE_PREFIX
 from tk_spacy.parsers.spacy_transition.source import SpacySource, source_names
 from tk_spacy.pipeline.checks import untrained
@@ -38,7 +38,7 @@ def pipeline_sources(
     inventory: LabelInventory,
     n_threads: int | None = None,
     twins: bool = True,
-) -> list[ViewSource]:
+) -> list[ParserSource]:
     """A source for each of some parsers of a pipeline, the main one first.
 
     twins: whether spaCy's parsers work with their right-to-left twins, where they have some.
@@ -46,14 +46,14 @@ def pipeline_sources(
     user: who wants them, for error messages.  search: of spaCy's parsers.
     Raises UserError where a component is no parser, or not trained.
     """
-    sources: list[ViewSource] = []
-    views = list(reranker.about.get("views") or {}) if reranker is not None else []
-    views = [name for name in views if not name.startswith(FILE_PREFIX)]
+    sources: list[ParserSource] = []
+    parsers = list(reranker.about.get("views") or {}) if reranker is not None else []
+    parsers = [name for name in parsers if not name.startswith(FILE_PREFIX)]
     for number, name in enumerate(components):
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
-        # A model of several parsers of a kind calls each by the name of its view.
-        known = views[number] if len(views) == len(components) else None
+        # A model of several parsers of a kind calls each by the name of its parser.
+        known = parsers[number] if len(parsers) == len(components) else None
         if isinstance(component, ParserComponent):
             if component.parser is None:
                 raise UserError(untrained(name, "parser"))
@@ -116,7 +116,7 @@ class DocSource(Protocol):
         ...
 
 
-def as_doc_source(source: ViewSource) -> DocSource:
+def as_doc_source(source: ParserSource) -> DocSource:
     """A source for Docs: spaCy's parsers want all tokens of a Doc, others its words."""
     return _OfTokens(source) if isinstance(source, SpacySource) else _OfWords(source)
 
@@ -154,7 +154,7 @@ class _OfTokens:
 
 
 class _OfWords:
-    def __init__(self, source: ViewSource) -> None:
+    def __init__(self, source: ParserSource) -> None:
         self.names = source.names
         self._source = source
 

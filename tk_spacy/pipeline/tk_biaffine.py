@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tk_spacy.parsers.biaffine.parser import BiaffineParser
     from tk_spacy.parsers.biaffine.settings import BiaffineSettings
     from tk_spacy.parsers.biaffine.source import BiaffineSource
-    from tk_spacy.parsers.biaffine.spec import BiaffineView
+    from tk_spacy.parsers.biaffine.spec import BiaffineSpec
     from tk_spacy.treebank.conllu import Sentence
 
 
@@ -91,11 +91,11 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         missing = [name for name in parser.vocabulary.needs if not doc.has_annotation(name)]
         self._warn_of_lack(missing, reader="parser", verb="parse")
 
-    def view(self, *, seed: int) -> "BiaffineView":
-        """The view that trains parsers like this one."""
-        from tk_spacy.parsers.biaffine.spec import BiaffineView  # noqa: PLC0415
+    def spec(self, *, seed: int) -> "BiaffineSpec":
+        """The parser that trains parsers like this one."""
+        from tk_spacy.parsers.biaffine.spec import BiaffineSpec  # noqa: PLC0415
 
-        return BiaffineView.from_settings({"seed": seed, **self.settings})
+        return BiaffineSpec.from_settings({"seed": seed, **self.settings})
 
     def source(
         self,

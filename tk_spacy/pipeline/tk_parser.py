@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tk_spacy.parsers.sampling.parser import SamplingParser
     from tk_spacy.parsers.sampling.settings import SamplingSettings
     from tk_spacy.parsers.sampling.source import SamplingSource
-    from tk_spacy.parsers.sampling.spec import SamplingView
+    from tk_spacy.parsers.sampling.spec import SamplingSpec
     from tk_spacy.treebank.conllu import Sentence
 
 
@@ -89,9 +89,9 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
         return SamplingParser
 
     def _read_settings(self) -> "SamplingSettings":
-        from tk_spacy.parsers.sampling.spec import SamplingView  # noqa: PLC0415
+        from tk_spacy.parsers.sampling.spec import SamplingSpec  # noqa: PLC0415
 
-        return SamplingView.read_settings(self.settings)
+        return SamplingSpec.read_settings(self.settings)
 
     def _read_model(self, path: Path) -> "SamplingParser":
         from tk_spacy.parsers.sampling.parser import read_parser  # noqa: PLC0415
@@ -111,11 +111,11 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
     def _warn_of_doc(self, parser: "SamplingParser", doc: Doc) -> None:
         self._warn_of_missing(parser.schema, doc, reader="parser", verb="parse")
 
-    def view(self, *, seed: int) -> "SamplingView":
-        """The view that trains parsers like this one."""
-        from tk_spacy.parsers.sampling.spec import SamplingView  # noqa: PLC0415
+    def spec(self, *, seed: int) -> "SamplingSpec":
+        """The parser that trains parsers like this one."""
+        from tk_spacy.parsers.sampling.spec import SamplingSpec  # noqa: PLC0415
 
-        return SamplingView.from_settings({"seed": seed, **self.settings})
+        return SamplingSpec.from_settings({"seed": seed, **self.settings})
 
     def source(
         self,

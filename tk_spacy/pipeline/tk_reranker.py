@@ -23,7 +23,7 @@ from tk_spacy.spacy_io.extensions import EXTENSION, register_extension
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
-    from tk_spacy.kbest.sources import ViewSource
+    from tk_spacy.kbest.sources import ParserSource
     from tk_spacy.pipeline.doc_reranking import Choice
     from tk_spacy.reranker.model import Reranker
 
@@ -183,7 +183,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         inventory: "LabelInventory | None" = None,
         *,
         elsewhere: Sequence[str] = (),
-    ) -> "list[ViewSource]":
+    ) -> "list[ParserSource]":
         """The pipeline's parsers as sources of candidates for a model.
 
         inventory: table of labels for their lists, by default the component's own.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tk_spacy.parsers.udpipe.parser import UdpipeParser
     from tk_spacy.parsers.udpipe.settings import UdpipeSettings
     from tk_spacy.parsers.udpipe.source import UdpipeSource
-    from tk_spacy.parsers.udpipe.spec import UdpipeView
+    from tk_spacy.parsers.udpipe.spec import UdpipeSpec
     from tk_spacy.treebank.conllu import Sentence
 
 
@@ -87,11 +87,11 @@ class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
         self._warn_of_morph(sentences)
         return train_udpipe_parser(sentences, settings=settings)
 
-    def view(self, *, seed: int) -> "UdpipeView":
-        """The view that trains parsers like this one.  Raises UserError without UDPipe."""
-        from tk_spacy.parsers.udpipe.spec import UdpipeView  # noqa: PLC0415
+    def spec(self, *, seed: int) -> "UdpipeSpec":
+        """The parser that trains parsers like this one.  Raises UserError without UDPipe."""
+        from tk_spacy.parsers.udpipe.spec import UdpipeSpec  # noqa: PLC0415
 
-        return UdpipeView.from_settings({"seed": seed, **self.settings})
+        return UdpipeSpec.from_settings({"seed": seed, **self.settings})
 
     def source(
         self,

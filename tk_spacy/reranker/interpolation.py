@@ -1,4 +1,4 @@
-"""The final score: the upstream's scores beside the reranker's, weighted.
+"""The final score: the parsers' scores beside the reranker's, weighted.
 
 Source: Taub-Tabib et al. 2015, section 5: score_final = beta * score_base + score_reranker.  Ours
 differs: every score is first divided by its mean standard deviation within a list, so that beta

@@ -57,7 +57,7 @@ class Reranker(StoredModel):
     list_features, list_weights: float64[d], the features of a candidate within its list and their
         weights; both None without them.
     kernel_map: scores arcs in the place of the support, which is empty then; None without it.
-    combination: with the upstream's scores; None for the reranker's score alone.
+    combination: with the parsers' scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
     about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
     """

@@ -237,7 +237,7 @@ def train_reranker(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Reranker, TrainingStats]:
-    """Train a reranker and its combination with the upstream's scores.
+    """Train a reranker and its combination with the parsers' scores.
 
     sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
     schema: fitted on the training treebank.  seed: of the split for tuning.

@@ -12,7 +12,7 @@ from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import REPORT_FORMAT, TrainReport
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.names import FILE_PREFIX
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.utils.model_dirs import is_parser, model_places
@@ -39,18 +39,18 @@ class Model:
     report: TrainReport | None
 
     @property
-    def file_views(self) -> dict[str, bool]:
-        """See `file_views`."""
-        return file_views(self.reranker)
+    def external_parsers(self) -> dict[str, bool]:
+        """See `external_parsers`."""
+        return external_parsers(self.reranker)
 
     def candidate_source(
         self, inventory: LabelInventory, *, n_threads: int | None = None
-    ) -> tuple[list[ViewSource], int]:
+    ) -> tuple[list[ParserSource], int]:
         """The model's own parsers, and the number of candidates that they are asked for.
 
         Raises UserError where the model has none, and learnt from no trees in files either.
         """
-        if self.component is None and self.file_views:
+        if self.component is None and self.external_parsers:
             return [], int(self.reranker.about["candidates"]["k"])
         if self.component is None:
             raise UserError(
@@ -66,33 +66,35 @@ class Model:
             raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
         component.n_threads = n_threads
         try:
-            own = component.find_sources(self.reranker, inventory, elsewhere=list(self.file_views))
+            own = component.find_sources(
+                self.reranker, inventory, elsewhere=list(self.external_parsers)
+            )
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from error
         return own, component.k
 
     def in_order(
-        self, sources: Sequence[ViewSource], *, n_threads: int | None = None
+        self, sources: Sequence[ParserSource], *, n_threads: int | None = None
     ) -> MergedSource:
         """See `merged_in_order`."""
         return merged_in_order(self.reranker, sources, n_threads=n_threads)
 
 
-def file_views(reranker: Reranker) -> dict[str, bool]:
+def external_parsers(reranker: Reranker) -> dict[str, bool]:
     """The parsers whose trees a model needs in files: by the names of their scores, whether k-best.
 
     None where its own parsers are all that it learnt from.
     """
-    views = dict(reranker.about.get("views") or {})
+    parsers = dict(reranker.about.get("views") or {})
     return {
         name.removeprefix(FILE_PREFIX): bool(about.get("scored"))
-        for name, about in views.items()
+        for name, about in parsers.items()
         if name.startswith(FILE_PREFIX)
     }
 
 
 def merged_in_order(
-    reranker: Reranker, sources: Sequence[ViewSource], *, n_threads: int | None = None
+    reranker: Reranker, sources: Sequence[ParserSource], *, n_threads: int | None = None
 ) -> MergedSource:
     """Sources in the order in which a model learnt from them, the main one first."""
     order = list(reranker.about.get("sources") or [])

@@ -1,8 +1,8 @@
 """Kernel scores of all n * n arcs of a sentence, unlabelled and with each label.
 
 They are matrix products over the support parts.  An arc's kernel is head * modifier * (1 + equal
-label + equal length + equal distance).  Support parts lie in runs of one distance and one label, and the sum of weight * head *
-modifier over a run is a matrix product.  It counts for every arc once, for those with the run's
+label + equal length + equal distance).  Support parts lie in runs of one distance and one
+label, and the sum of weight * head * modifier over a run is a matrix product.  It counts for every arc once, for those with the run's
 label once more, and for those of its length and of its distance once more each.
 """
 

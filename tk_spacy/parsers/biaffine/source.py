@@ -16,7 +16,7 @@ NAME = "biaffine"
 
 
 class BiaffineSource:
-    """A ViewSource whose lists a biaffine parser makes, on one thread.
+    """A ParserSource whose lists a biaffine parser makes, on one thread.
 
     parser: trained.  inventory: shared table of labels.  name: of its scores.
     """

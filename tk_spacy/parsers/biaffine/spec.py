@@ -1,4 +1,4 @@
-"""The view of the biaffine parser, trained here."""
+"""The parser of the biaffine parser, trained here."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tk_spacy.parsers.biaffine.settings import SEARCH_ONLY, BiaffineSettings
 from tk_spacy.parsers.biaffine.source import BiaffineSource
 from tk_spacy.parsers.biaffine.training import train_biaffine_parser
 from tk_spacy.parsers.names import BIAFFINE
-from tk_spacy.parsers.trainable import OwnView
+from tk_spacy.parsers.trainable import TrainableParser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiaffineView(OwnView[BiaffineSettings]):
+class BiaffineSpec(TrainableParser[BiaffineSettings]):
     """A biaffine parser with its settings."""
 
     format: ClassVar[int] = 1

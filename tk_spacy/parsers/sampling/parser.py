@@ -101,7 +101,7 @@ class SamplingParser(StoredModel):
 
     @property
     def scorer(self) -> Scorer:
-        """The decoder's view of the model, without the kernel."""
+        """The decoder's parser of the model, without the kernel."""
         return self._scorer
 
     @property
@@ -385,7 +385,7 @@ def make_scorer(
     pruner: NDArray[np.float32],
     places: NDArray[np.uint8],
 ) -> Scorer:
-    """The decoder's view of a model, which reads the arrays as they stand, without a copy."""
+    """The decoder's parser of a model, which reads the arrays as they stand, without a copy."""
     return Scorer(
         weights,
         pruner,

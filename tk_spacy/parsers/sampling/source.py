@@ -20,7 +20,7 @@ class SamplingSource:
 
     parser: trained.  inventory: shared table of labels.  n_threads: None for all cores.
     name: of its scores.
-    in_company: see `ViewSource`.
+    in_company: see `ParserSource`.
     """
 
     in_company = False

@@ -1,4 +1,4 @@
-"""The view of the sampling parser, trained here."""
+"""The parser of the sampling parser, trained here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tk_spacy.parsers.sampling.parser import SamplingParser
 from tk_spacy.parsers.sampling.settings import SEARCH_ONLY, SamplingSettings
 from tk_spacy.parsers.sampling.source import SamplingSource
 from tk_spacy.parsers.sampling.training import EpochProgress, train_sampling_parser
-from tk_spacy.parsers.trainable import OwnView
+from tk_spacy.parsers.trainable import TrainableParser
 from tk_spacy.utils.workdir import fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingView(OwnView[SamplingSettings]):
+class SamplingSpec(TrainableParser[SamplingSettings]):
     """A sampling parser with its settings."""
 
     format: ClassVar[int] = 1
@@ -37,7 +37,7 @@ class SamplingView(OwnView[SamplingSettings]):
         """All that a trained parser depends on."""
         tables = [e for e in map(Extra.parse, self.settings.extra) if e.kind == "table"]
         return [
-            *OwnView.training_key(self),
+            *TrainableParser.training_key(self),
             *(fingerprint(Path(extra.argument)) for extra in tables),
         ]
 

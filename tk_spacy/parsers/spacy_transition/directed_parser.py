@@ -137,7 +137,7 @@ def find_parser(nlp: Language, component: str) -> DependencyParser:
 
 def listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:
     """Components before the parser whose vectors its model listens to, in pipeline order."""
-    wanted = {node.upstream_name for node in parser.model.walk() if hasattr(node, "upstream_name")}
+    wanted = {node.spacy_name for node in parser.model.walk() if hasattr(node, "spacy_name")}
     if not wanted:
         return []
     before = []

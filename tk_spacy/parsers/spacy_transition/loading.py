@@ -1,4 +1,4 @@
-"""A spaCy pipeline that somebody else trained, as upstream."""
+"""A spaCy pipeline that somebody else trained, as spaCy's parser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.spacy_transition.training import backward_name, load_upstream_config
+from tk_spacy.parsers.spacy_transition.training import backward_name, load_spacy_config
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
 
@@ -56,7 +56,7 @@ def find_parser(nlp: Language, *, where: str) -> str:
 
 
 def has_twin(nlp: Language, parser: str) -> bool:
-    """Whether a pipeline has the right-to-left twin of its parser (see `train_upstream`)."""
+    """Whether a pipeline has the right-to-left twin of its parser (see `train_spacy_parser`)."""
     return backward_name(parser) in nlp.component_names
 
 
@@ -82,7 +82,7 @@ def check_config(
     path: str | os.PathLike[str] | None, *, max_steps: int | None = None, seed: int | None = None
 ) -> str:
     """Name of the parser that a training config makes.  Raises UserError where it makes none."""
-    config = load_upstream_config(path, max_steps=max_steps, seed=seed)
+    config = load_spacy_config(path, max_steps=max_steps, seed=seed)
     where = "the default config" if path is None else os.fspath(path)
     try:
         nlp = load_model_from_config(config, auto_fill=True)

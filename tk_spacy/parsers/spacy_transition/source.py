@@ -1,6 +1,6 @@
 """Candidate trees from any trained spaCy `parser` or `beam_parser`, or from two of them.
 
-A pipeline that `train_upstream` made holds a second parser, which reads sentences from right to
+A pipeline that `train_spacy_parser` made holds a second parser, which reads sentences from right to
 left and is disabled, so that it runs here only.  Trees come from both then, and each is scored by
 both: where the two agree, a tree is much more often right than either of them knows.
 """
@@ -17,7 +17,7 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.parsers.names import Search
 from tk_spacy.parsers.spacy_transition.cache import Recent
 from tk_spacy.parsers.spacy_transition.directed_parser import ReadBatch, Reading, listened_pipes
-from tk_spacy.parsers.spacy_transition.training import backward_name, train_upstream
+from tk_spacy.parsers.spacy_transition.training import backward_name, train_spacy_parser
 from tk_spacy.parsers.spacy_transition.tree_pool import Pool
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-__all__ = ["Search", "SpacySource", "listened_pipes", "source_names", "train_upstream"]
+__all__ = ["Search", "SpacySource", "listened_pipes", "source_names", "train_spacy_parser"]
 
 
 FORWARD, BACKWARD = "spacy", "spacy-backward"

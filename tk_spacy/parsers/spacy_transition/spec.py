@@ -1,4 +1,4 @@
-"""The view of spaCy's transition parsers, trained here or given by the user."""
+"""The parser of spaCy's transition parsers, trained here or given by the user."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tk_spacy.parsers.spacy_transition.source import Search, SpacySource, source
 from tk_spacy.parsers.spacy_transition.training import (
     TrainingStep,
     drop_attribute,
-    load_upstream_config,
-    train_upstream,
+    load_spacy_config,
+    train_spacy_parser,
 )
-from tk_spacy.parsers.trainable import GivenView
+from tk_spacy.parsers.trainable import GivenParser
 from tk_spacy.treebank.conllu import Sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpacyView:
+class SpacySpec:
     """A spaCy parser trained by its config, perhaps with a twin that reads from right to left.
 
     config: text of the training config, complete (see `from_config`); component: its parser.
-    backward: train the twin too (see `train_upstream`): better lists, in twice the time.
+    backward: train the twin too (see `train_spacy_parser`): better lists, in twice the time.
     search, runs, beam_width: see `SpacySource`.
     label: what the config and its changes are called in the model's description.
     """
@@ -68,8 +68,8 @@ class SpacyView:
         component: str | None = None,
         xpos: bool = True,
         **settings: Any,
-    ) -> SpacyView:
-        """A view by a config file, None for the package's own, with changed steps and seed.
+    ) -> SpacySpec:
+        """A parser by a config file, None for the package's own, with changed steps and seed.
 
         component: of the config's parsers, None for its only one, which is built to see that the
             config is sound.
@@ -77,7 +77,7 @@ class SpacyView:
         settings: the rest.
         Raises UserError where the file is no config that spaCy can build.
         """
-        config = load_upstream_config(path, max_steps=max_steps, seed=seed)
+        config = load_spacy_config(path, max_steps=max_steps, seed=seed)
         if component is None:
             component = check_config(path, max_steps=max_steps, seed=seed)
         elif component not in config["nlp"]["pipeline"]:
@@ -126,7 +126,7 @@ class SpacyView:
         def on_step(step: TrainingStep) -> None:
             report(step.step, step.of)
 
-        train_upstream(
+        train_spacy_parser(
             train,
             dev=dev,
             config=load_config_from_str(self.config, interpolate=False),
@@ -150,7 +150,7 @@ class SpacyView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenSpacyView(GivenView):
+class GivenSpacySpec(GivenParser):
     """A pipeline that somebody else trained; see `from_pipeline`."""
 
     name: ClassVar[str] = SPACY
@@ -161,8 +161,8 @@ class GivenSpacyView(GivenView):
     search: Search = "discrepancy"
 
     @classmethod
-    def from_pipeline(cls, pipeline: str, *, search: Search = "discrepancy") -> GivenSpacyView:
-        """A view by a pipeline's directory or package.
+    def from_pipeline(cls, pipeline: str, *, search: Search = "discrepancy") -> GivenSpacySpec:
+        """A parser by a pipeline's directory or package.
 
         Raises UserError where it has no parser, or what the model is to add to it already.
         """

@@ -1,4 +1,4 @@
-"""Training an upstream parser from sentences, through spaCy's own config and training loop."""
+"""Training a spaCy parser from sentences, through spaCy's own config and training loop."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ Progress = Callable[[TrainingStep], None]
 
 
 def default_config_text() -> str:
-    """The config that upstream parsers are trained with where none is given."""
+    """The config that spaCy's parsers are trained with where none is given."""
     return resources.files("tk_spacy.configs").joinpath("parser.cfg").read_text(encoding="utf-8")
 
 
-def load_upstream_config(
+def load_spacy_config(
     path: str | os.PathLike[str] | None,
     *,
     max_steps: int | None = None,
@@ -109,7 +109,7 @@ def _shorten_warm_up(config: Config, max_steps: int) -> None:
         rate["warmup_steps"] = min(rate["warmup_steps"], max(1, max_steps // 10))
 
 
-def train_upstream(
+def train_spacy_parser(
     train: Sequence[Sentence],
     *,
     dev: Sequence[Sentence] | None = None,
@@ -139,7 +139,7 @@ def train_upstream(
         if not sentence.has_tree:
             raise UserError(f"{place_of(sentence)}: no tree to train a parser on: HEAD is '_'")
     if config is None or isinstance(config, str | os.PathLike):
-        config = load_upstream_config(config, max_steps=max_steps, seed=seed)
+        config = load_spacy_config(config, max_steps=max_steps, seed=seed)
     else:
         config = config.copy()
         for key, value in (("max_steps", max_steps), ("seed", seed)):
@@ -167,7 +167,7 @@ def _train(
     steps: _Steps,
 ) -> Language:
     config = config.copy()
-    with tempfile.TemporaryDirectory(prefix="tk_spacy_upstream_") as folder:
+    with tempfile.TemporaryDirectory(prefix="tk_spacy_parser_") as folder:
         data = Path(folder)
         corpora = {"train": _write(data / "train.conllu", train), "dev": None}
         if dev:
@@ -275,7 +275,7 @@ class _ProgressStream(io.StringIO):
 
 @registry.loggers(LOGGER)
 def create_progress_logger() -> Callable[..., Any]:
-    """Logger that reports to `train_upstream` instead of printing."""
+    """Logger that reports to `train_spacy_parser` instead of printing."""
 
     def set_up(
         nlp: Language, stdout: IO[str], stderr: IO[str]

@@ -19,7 +19,7 @@ REMEMBERED = 1024
 
 
 class UdpipeSource:
-    """A ViewSource whose lists have one tree, UDPipe's own, with score 0.
+    """A ParserSource whose lists have one tree, UDPipe's own, with score 0.
 
     The score of any other tree is minus the number of words whose head or label differs from it:
     the parser gives neither probabilities nor the other trees of its beam.

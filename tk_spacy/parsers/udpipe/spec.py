@@ -1,4 +1,4 @@
-"""The view of UDPipe's parser, trained here."""
+"""The parser of UDPipe's parser, trained here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import Report, Sentences
 from tk_spacy.parsers.names import UDPIPE
-from tk_spacy.parsers.trainable import OwnView
+from tk_spacy.parsers.trainable import TrainableParser
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.parsers.udpipe.parser import UdpipeParser
 from tk_spacy.parsers.udpipe.settings import SEARCH_ONLY, UdpipeSettings
@@ -19,7 +19,7 @@ from tk_spacy.parsers.udpipe.training import train_udpipe_parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UdpipeView(OwnView[UdpipeSettings]):
+class UdpipeSpec(TrainableParser[UdpipeSettings]):
     """A UDPipe parser with its settings.  There is one at most: its scores have one name."""
 
     format: ClassVar[int] = 1
@@ -38,11 +38,11 @@ class UdpipeView(OwnView[UdpipeSettings]):
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description, and UDPipe's version."""
-        return {**OwnView.about(self), "udpipe": version()}
+        return {**TrainableParser.about(self), "udpipe": version()}
 
     def training_key(self) -> list[Any]:
         """All that a trained parser depends on."""
-        number, kept = OwnView.training_key(self)
+        number, kept = TrainableParser.training_key(self)
         return [number, version(), kept]
 
     def fit(

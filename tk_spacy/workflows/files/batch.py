@@ -21,7 +21,7 @@ from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.workdir import WORK_MARK, check_regular
-from tk_spacy.workflows.files.external_trees import ViewFiles
+from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
 from tk_spacy.workflows.model import open_model
@@ -41,7 +41,7 @@ def rerank_files(
     output: Path,
     *,
     k: int | None = None,
-    view_files: Mapping[str, Path] | None = None,
+    parser_files: Mapping[str, Path] | None = None,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -49,14 +49,14 @@ def rerank_files(
 ) -> list[FileResult]:
     """Rerank files; see `find_jobs` for what goes where.
 
-    view_files: by name, other parsers' trees of the inputs, where the model needs some: a file, or
+    parser_files: by name, other parsers' trees of the inputs, where the model needs any: a file or
         a directory for several inputs.
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Several files that are there already are skipped
     unless `overwrite` says otherwise.
     """
-    files = ViewFiles(dict(view_files or {}), tuple(inputs))
+    files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
     return _work_on_files(
         model, partial(_open_reranker, model, k, files), inputs, output,
         stage="reranking", overwrite=overwrite, processes=processes, n_threads=n_threads,
@@ -88,11 +88,11 @@ def parse_files(
 
 
 def _open_reranker(
-    model: Path, k: int | None, view_files: ViewFiles, n_threads: int | None
+    model: Path, k: int | None, parser_files: ExternalFiles, n_threads: int | None
 ) -> FileWorker:
     opened = open_model(model)
-    view_files.check(opened.file_views, model=model)
-    return FileReranker(opened, k=k, n_threads=n_threads, view_files=view_files)
+    parser_files.check(opened.external_parsers, model=model)
+    return FileReranker(opened, k=k, n_threads=n_threads, parser_files=parser_files)
 
 
 def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:

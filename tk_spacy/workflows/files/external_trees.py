@@ -13,8 +13,8 @@ from tk_spacy.workflows.files.worker import Job
 
 
 @dataclass(frozen=True, slots=True)
-class ViewFiles:
-    """For each file view, by its name, the trees of the input.
+class ExternalFiles:
+    """For each file parser, by its name, the trees of the input.
 
     paths: a file where the input is one file, else a directory with files of the inputs' names,
         below it as below the input's directory.
@@ -27,7 +27,7 @@ class ViewFiles:
     def check(self, known: Mapping[str, bool], *, model: Path) -> None:
         """Raises UserError for trees that the model has not learnt from.
 
-        known: by name, the model's file views; see `Model.file_views`.
+        known: by name, the model's file parsers; see `Model.external_parsers`.
         """
         for name in self.paths:
             if name not in known:
@@ -40,7 +40,7 @@ class ViewFiles:
     def sources(
         self, known: Mapping[str, bool], job: Job, inventory: LabelInventory, *, model: Path
     ) -> list[TreeFileSource]:
-        """A source for each of the model's file views, for one pass over one input.
+        """A source for each of the model's file parsers, for one pass over one input.
 
         Raises UserError where trees are not given, or of another kind than in training.
         """

@@ -16,7 +16,7 @@ from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 
 if TYPE_CHECKING:
-    from tk_spacy.kbest.sources import ViewSource
+    from tk_spacy.kbest.sources import ParserSource
 
 Tree = tuple[NDArray[np.int32], tuple[str, ...]]
 
@@ -49,7 +49,7 @@ class SourceParser:
     The source has its inventory and its threads already.
     """
 
-    source: ViewSource
+    source: ParserSource
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None

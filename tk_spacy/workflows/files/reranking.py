@@ -16,7 +16,7 @@ from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.tree_files import is_kbest
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.treebank.conllu import Sentence, read_conllu, write_conllu
-from tk_spacy.workflows.files.external_trees import ViewFiles
+from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.workflows.model import Model
 
@@ -28,13 +28,13 @@ class FileReranker(FileWorker):
     """Reranks file after file with one model; its parser is loaded when first needed.
 
     k: candidates a sentence, None for the model's own number.
-    view_files: trees of other parsers for the inputs, where the model needs some.
+    parser_files: trees of other parsers for the inputs, where the model needs some.
     """
 
     model: Model
     k: int | None = None
     n_threads: int | None = None
-    view_files: ViewFiles = field(default_factory=ViewFiles)
+    parser_files: ExternalFiles = field(default_factory=ExternalFiles)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Any = None
 
@@ -44,7 +44,7 @@ class FileReranker(FileWorker):
         kbest = is_kbest(job.source)
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
-        if kbest and self.view_files.paths:
+        if kbest and self.parser_files.paths:
             raise UserError(
                 f"{job.source}: has candidates already, to which trees in files add nothing; leave "
                 "them out"
@@ -107,7 +107,9 @@ class FileReranker(FileWorker):
         source = model.in_order(
             [
                 *own,
-                *self.view_files.sources(model.file_views, job, self._inventory, model=model.path),
+                *self.parser_files.sources(
+                    model.external_parsers, job, self._inventory, model=model.path
+                ),
             ],
             n_threads=self.n_threads,
         )

@@ -1,4 +1,4 @@
-"""Candidate lists for a training: ready ones, or from views that are trained here."""
+"""Candidate lists for a training: ready ones, or from parsers that are trained here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.ensemble.trained_parsers import training_seconds
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
-from tk_spacy.kbest.sources import ViewSource
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.utils.progress import Stages
@@ -26,35 +26,35 @@ SUSPICIOUS_LEAD = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposals:
-    """What the views gave.
+    """What the parsers gave.
 
-    lists: of each part.  sources: the views, trained and opened; none where none is needed.
-    seconds: wall time of each view's trainings, "whole" and (all together) "folds", also where they
+    lists: of each part.  sources: the parsers, trained and opened; none where none is needed.
+    seconds: wall time of each parser's trainings, "whole" and (together) "folds", also where they
         were taken over from an earlier run.
-    speeds: words that each view proposed and scored trees of a second, and all of them together.
+    speeds: words that each parser proposed and scored trees of a second, and all of them together.
     """
 
     lists: dict[str, list[CandidateList]]
-    sources: tuple[ViewSource, ...] = ()
+    sources: tuple[ParserSource, ...] = ()
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     speeds: dict[str, float] = field(default_factory=dict)
 
 
 def candidate_lists(run: Stages, plan: Plan) -> Proposals:
-    """The lists of all parts, ready or made here, and the views that made them.
+    """The lists of all parts, ready or made here, and the parsers that made them.
 
-    Where views are trained, the caller holds the work directory (`places.work_directory`).
+    Where parsers are trained, the caller holds the work directory (`places.work_directory`).
     """
     options = plan.options
     lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
     work = options.work_directory
-    if plan.trains_views:
-        train_lists = _train_views(run, plan, work)
+    if plan.trains_parsers:
+        train_lists = _train_parsers(run, plan, work)
         if train_lists is not None:
             lists["train"] = train_lists
     sources = tuple(
-        view.open(work / view.name, inventory=plan.inventory, n_threads=options.threads)
-        for view in plan.views
+        parser.open(work / parser.name, inventory=plan.inventory, n_threads=options.threads)
+        for parser in plan.parsers
     )
     if not plan.needs_lists:
         return Proposals(lists, sources)
@@ -70,9 +70,9 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
                 lists[name].append(trees)
                 report(len(lists[name]), len(part.sentences))
     seconds = [*source.seconds, time.perf_counter() - started]
-    names = [*(view.name for view in plan.views), ALL_VIEWS]
+    names = [*(parser.name for parser in plan.parsers), ALL_VIEWS]
     speeds = {name: words / max(taken, 1e-9) for name, taken in zip(names, seconds, strict=True)}
-    if options.workdir is not None and plan.trains_views:
+    if options.workdir is not None and plan.trains_parsers:
         for name, part in plan.parts.items():
             write_kbest(
                 options.workdir / f"{name}.kbest.conllu",
@@ -101,17 +101,17 @@ def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iter
         )
 
 
-def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | None:
-    """The views trained on all of train, and lists for train from their folds where needed."""
+def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | None:
+    """The parsers trained on all of train, and lists for train from their folds where needed."""
     options = plan.options
     train = plan.parts["train"].sentences
     whole = WholeTraining(
         train,
         plan.parts["dev"].sentences,
-        plan.views,
+        plan.parsers,
         directory=work,
         n_threads=options.threads,
-        report=lambda view, done, of: run.progress.update(f"  all of train, {view}", done, of),
+        report=lambda parser, done, of: run.progress.update(f"  all of train, {parser}", done, of),
     )
     if whole.kept:
         run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
@@ -122,10 +122,10 @@ def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | N
     def on_fold(fold: FoldProgress) -> None:
         whole.poll()
         if fold.stage in ("train", "parse"):
-            doing = f"training {fold.view}" if fold.stage == "train" else "parsing"
+            doing = f"training {fold.parser}" if fold.stage == "train" else "parsing"
             run.progress.update(f"  fold {fold.fold + 1}, {doing}", fold.step, fold.of)
 
-    what = " and ".join(view.name for view in plan.views if not view.given)
+    what = " and ".join(parser.name for parser in plan.parsers if not parser.given)
     if not plan.jackknifes:
         with run.stage(f"training the {what} parser"):
             whole.finish()
@@ -137,7 +137,7 @@ def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | N
                 whole.start()
             lists = jackknife(
                 train,
-                plan.views,
+                plan.parsers,
                 workdir=work / "folds",
                 folds=options.folds,
                 k=options.list_length,
@@ -155,11 +155,11 @@ def _train_views(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | N
 
 def _seconds(plan: Plan, work: Path) -> dict[str, dict[str, float]]:
     seconds = {}
-    for view in plan.views:
-        if view.given or not plan.trains_views:
+    for parser in plan.parsers:
+        if parser.given or not plan.trains_parsers:
             continue
-        seconds[view.name] = {"whole": training_seconds(work / view.name)}
+        seconds[parser.name] = {"whole": training_seconds(work / parser.name)}
         if plan.jackknifes:
-            folds = fold_seconds(work / "folds", view, folds=plan.options.folds)
-            seconds[view.name]["folds"] = folds
+            folds = fold_seconds(work / "folds", parser, folds=plan.options.folds)
+            seconds[parser.name]["folds"] = folds
     return seconds

@@ -15,9 +15,9 @@ from tk_spacy.features.schema import distrusts_xpos, morph_note
 from tk_spacy.features.word_properties import check_extras
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
 from tk_spacy.kbest.reader import FileSource
-from tk_spacy.parsers.base import View
-from tk_spacy.parsers.external import FileView
-from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.base import ParserSpec
+from tk_spacy.parsers.external import ExternalParser
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.utils.workdir import (
     check_different,
@@ -64,7 +64,7 @@ class Plan:
     """A training whose input is read and found good.
 
     parts: "train", "dev" and perhaps "test".  inventory: shared by all lists, ready or to come.
-    views: the parsers, given or to be trained; none where all lists are ready and no upstream is
+    parsers: the parsers, given or to be trained; none where all lists are ready and no pipeline is
         given.
     notes: warnings.
     """
@@ -72,7 +72,7 @@ class Plan:
     options: TrainOptions
     parts: dict[str, Part]
     inventory: LabelInventory
-    views: tuple[View, ...]
+    parsers: tuple[ParserSpec, ...]
     notes: tuple[str, ...]
 
     @property
@@ -81,14 +81,14 @@ class Plan:
         return any(part.lists is None for part in self.parts.values())
 
     @property
-    def trains_views(self) -> bool:
+    def trains_parsers(self) -> bool:
         """Whether a parser is to be trained here."""
-        return self.needs_lists and not all(view.given for view in self.views)
+        return self.needs_lists and not all(parser.given for parser in self.parsers)
 
     @property
     def jackknifes(self) -> bool:
         """Whether the training lists come from folds."""
-        return self.trains_views and self.parts["train"].lists is None
+        return self.trains_parsers and self.parts["train"].lists is None
 
 
 def make_plan(options: TrainOptions) -> Plan:
@@ -125,16 +125,16 @@ def make_plan(options: TrainOptions) -> Plan:
             else read_lists(file, sentences[name], inventory, options.list_length)
         )
         parts[name] = Part(name, path, sentences[name], lists)
-    views = _views(options, parts)
-    for view in views:
-        notes += view.notes() if isinstance(view, FileView) else ()
-    check_sources(parts, [name for view in views for name in view.sources])
-    if options.upstream is not None and parts["train"].lists is None:
+    parsers = _parsers(options, parts)
+    for parser in parsers:
+        notes += parser.notes() if isinstance(parser, ExternalParser) else ()
+    check_sources(parts, [name for parser in parsers for name in parser.sources])
+    if options.spacy_pipeline is not None and parts["train"].lists is None:
         notes.append(
-            f"training lists come from {options.upstream} itself: right only if it was not "
-            f"trained on {options.train.name} (jackknifing needs an upstream trained here)"
+            f"training lists come from {options.spacy_pipeline} itself: right only if it was not "
+            f"trained on {options.train.name} (jackknifing needs a spaCy parser trained here)"
         )
-    plan = Plan(options, parts, inventory, views, tuple(notes))
+    plan = Plan(options, parts, inventory, parsers, tuple(notes))
     if plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
         raise UserError(
             f"{options.train}: {len(sentences['train'])} sentences are too few for "
@@ -143,37 +143,37 @@ def make_plan(options: TrainOptions) -> Plan:
     return plan
 
 
-def _views(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[View, ...]:
-    """The views that are needed, their settings checked and all sentences readable by them."""
+def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSpec, ...]:
+    """The parsers that are needed, their settings checked and all sentences readable by them."""
     missing = [part for part in parts.values() if part.lists is None]
-    if options.upstream is None and not missing:
+    if options.spacy_pipeline is None and not missing:
         return ()
-    views = make_views(
-        options.views,
+    parsers = make_parsers(
+        options.parsers,
         seed=options.seed,
         sampling=options.sampling,
         biaffine=options.biaffine,
         udpipe=options.udpipe,
         files={
             source: {part: (parts[part].path, path) for part, path in files.items()}
-            for source, files in options.view_files.items()
+            for source, files in options.parser_files.items()
         },
-        upstream=options.upstream,
+        spacy_pipeline=options.spacy_pipeline,
         config=options.config,
         max_steps=options.max_steps,
         backward=options.backward,
         search=options.search,
         xpos=not distrusts_xpos(parts["train"].sentences, parts["dev"].sentences),
     )
-    for view in views:
+    for parser in parsers:
         for part in (parts["train"], *missing):
-            view.check(part.sentences)
-    if len(views) == 1 and isinstance(views[0], FileView) and not views[0].scored:
+            parser.check(part.sentences)
+    if len(parsers) == 1 and isinstance(parsers[0], ExternalParser) and not parsers[0].scored:
         raise UserError(
-            f"the view {views[0].name} has one tree a sentence, which leaves no choice; name a "
-            "view beside it, or give k-best files"
+            f"the parser {parsers[0].name} has one tree a sentence, which leaves no choice; name a "
+            "parser beside it, or give k-best files"
         )
-    return views
+    return parsers
 
 
 def overlap_notes(sentences: dict[str, list[Sentence]]) -> Iterator[str]:
@@ -199,7 +199,7 @@ def read_lists(
 def check_sources(parts: Mapping[str, Part], sources: Sequence[str]) -> None:
     """Raises UserError where lists of different parsers would be mixed.
 
-    sources: of the views that make the missing lists, or that the model will hold.
+    sources: of the parsers that make the missing lists, or that the model will hold.
     """
     names = {"the model's parsers": set(sources)} if sources else {}
     for part in parts.values():

@@ -12,7 +12,7 @@ from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
 from tk_spacy.parsers.external import check_files
 from tk_spacy.parsers.names import (
     BIAFFINE,
-    DEFAULT_VIEWS,
+    DEFAULT_PARSERS,
     SAMPLING,
     SEARCHES,
     SPACY,
@@ -33,16 +33,16 @@ class TrainOptions:
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
-    views: the parsers that propose and score trees, the main one first: "sampling", "spacy",
-        "biaffine", "sampling:order=2" (see `views.specs`), "udpipe", and "file:NAME" for any other
+    parsers: the parsers that propose and score trees, the main one first: "sampling", "spacy",
+        "biaffine", "sampling:order=2" (see `parsers.specs`), "udpipe", "file:NAME" for any other
         parser's trees.
-    view_files: of each such NAME the files of its trees, by the names of the parts.
+    parser_files: of each such NAME the files of its trees, by the names of the parts.
     sampling, biaffine, udpipe: settings of these parsers that are not at their defaults.
-    upstream: a spaCy pipeline (directory or package) to use as spaCy view instead of training one.
+    spacy_pipeline: a spaCy pipeline (directory or package) to use instead of training a parser.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
-    config: spaCy training config of the spaCy view.  max_steps: of its training.
+    config: spaCy training config of the spaCy parser.  max_steps: of its training.
     folds, processes: of jackknifing; processes None for as many as cores allow.
-    k, search: of the candidate lists; k None for what suits the views, see `list_length`.
+    k, search: of the candidate lists; k None for what suits the parsers, see `list_length`.
     candidates, dev_candidates, test_candidates: k-best files with ready lists.
     settings: of the kernel reranker; the base reranker has the same without the kernel.
     left_open: names of settings that are replaced by what suits the lists (settings.suit).
@@ -61,12 +61,12 @@ class TrainOptions:
     output: Path
     overwrite: bool = False
     workdir: Path | None = None
-    views: tuple[str, ...] = DEFAULT_VIEWS
+    parsers: tuple[str, ...] = DEFAULT_PARSERS
     sampling: Mapping[str, Any] = field(default_factory=dict)
     biaffine: Mapping[str, Any] = field(default_factory=dict)
     udpipe: Mapping[str, Any] = field(default_factory=dict)
-    view_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
-    upstream: str | None = None
+    parser_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
+    spacy_pipeline: str | None = None
     backward: bool = True
     config: Path | None = None
     max_steps: int | None = None
@@ -87,7 +87,7 @@ class TrainOptions:
     asked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        parse_specs(self.views)
+        parse_specs(self.parsers)
         if self.list_length < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.list_length > MAX_K:
@@ -109,52 +109,52 @@ class TrainOptions:
             raise UserError("paper_grid would have no effect: tuning_folds is 0; leave one out")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
-        if self.upstream is not None and (self.config or self.max_steps):
+        if self.spacy_pipeline is not None and (self.config or self.max_steps):
             raise UserError(
-                "an upstream pipeline is given, so none is trained: leave out its training's "
+                "a spaCy pipeline is given, so none is trained: leave out its training's "
                 "config and steps, or the pipeline"
             )
-        self._check_view_settings()
+        self._check_parser_settings()
         self._check_choice()
         ready = {"train": self.candidates, "dev": self.dev_candidates}
         if self.test is not None:
             ready["test"] = self.test_candidates
         missing = [name for name, lists in ready.items() if lists is None]
-        check_files(self.view_files, views=self.views, parts=missing)
+        check_files(self.parser_files, parsers=self.parsers, parts=missing)
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
         self._check_use()
 
-    def _check_view_settings(self) -> None:
-        """Raises UserError for settings of a view that is not among the views."""
+    def _check_parser_settings(self) -> None:
+        """Raises UserError for settings of a parser that is not among the parsers."""
         of_spacy = {
-            "an upstream pipeline": self.upstream is not None,
+            "a spaCy pipeline": self.spacy_pipeline is not None,
             "a config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "no backward twin": not self.backward,
             f"search by {self.search}": self.search != SEARCHES[0],
         }
         of_sampling = dict.fromkeys(self.sampling, True)
-        of_view = {
+        of_parser = {
             SPACY: of_spacy,
             SAMPLING: of_sampling,
             BIAFFINE: {f"{BIAFFINE}_{name}": True for name in self.biaffine},
             UDPIPE: dict.fromkeys(self.udpipe, True),
         }
-        for view, settings in of_view.items():
+        for parser, settings in of_parser.items():
             asked = [name for name, given in settings.items() if given]
-            if asked and view not in kinds(self.views):
+            if asked and parser not in kinds(self.parsers):
                 raise UserError(
-                    f"{asked[0]} concerns the {view} view only, but the views are "
-                    f"{','.join(self.views)}; add {view} to the views, or leave it out"
+                    f"{asked[0]} concerns the {parser} parser only, but the parsers are "
+                    f"{','.join(self.parsers)}; add {parser} to the parsers, or leave it out"
                 )
 
     def _check_choice(self) -> None:
-        """Raises UserError for views that never leave a choice."""
-        if self.views == (UDPIPE,) and None in (self.candidates, self.dev_candidates):
+        """Raises UserError for parsers that never leave a choice."""
+        if self.parsers == (UDPIPE,) and None in (self.candidates, self.dev_candidates):
             raise UserError(
-                f"the {UDPIPE} view gives one tree a sentence, which leaves no choice; name a view "
-                "beside it"
+                f"the {UDPIPE} parser gives one tree a sentence, which leaves no choice; name "
+                "one beside it"
             )
 
     def _check_use(self) -> None:
@@ -168,7 +168,7 @@ class TrainOptions:
         if self.test is not None:
             lists.append(self.test_candidates)
         changed = {
-            "views": self.views != DEFAULT_VIEWS and self.upstream is None,
+            "views": self.parsers != DEFAULT_PARSERS and self.spacy_pipeline is None,
             **dict.fromkeys([*self.sampling, *self.udpipe], True),
             **{f"{BIAFFINE}_{name}": True for name in self.biaffine},
             "config": self.config is not None,
@@ -189,21 +189,21 @@ class TrainOptions:
         of_training += ["udpipe", "config", "max_steps"]
         of_training += [f"{BIAFFINE}_{name}" for name in ("epochs", *self.biaffine)]
         ready = None not in lists
-        if ready and self.upstream is None:
+        if ready and self.spacy_pipeline is None:
             useless = ["views", *of_training, "backward", "search", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained or asked"
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained"
-            for view in (SAMPLING, BIAFFINE):
-                if view in kinds(self.views):
-                    raise UserError(f"the {view} view cannot be used: {reason}; leave it out")
+            for parser in (SAMPLING, BIAFFINE):
+                if parser in kinds(self.parsers):
+                    raise UserError(f"the {parser} parser cannot be used: {reason}; leave it out")
         elif self.candidates is not None:
             useless = ["folds", "processes"]
             reason = "candidates are given for train, so there is no jackknife"
-        elif self.upstream is not None and self.views == (SPACY,):
+        elif self.spacy_pipeline is not None and self.parsers == (SPACY,):
             useless = ["backward", "folds", "processes"]
-            reason = "an upstream pipeline is given, so no parser is trained"
+            reason = "a spaCy pipeline is given, so no parser is trained"
         else:
             return
         for name in useless:
@@ -220,15 +220,16 @@ class TrainOptions:
         if self.k is not None:
             return self.k
         ready = self.candidates is not None
-        return LONG_LIST if ready or len(self.views) == 1 else SHORT_LIST
+        return LONG_LIST if ready or len(self.parsers) == 1 else SHORT_LIST
 
     @property
     def kept_paths(self) -> list[Path]:
         """All that the user gave and keeps, whatever becomes of the output."""
         paths = (
             self.workdir, self.train, self.dev, self.test, self.config, self.candidates,
-            self.dev_candidates, self.test_candidates, self.upstream and Path(self.upstream),
-            *(path for files in self.view_files.values() for path in files.values()),
+            self.dev_candidates, self.test_candidates,
+            self.spacy_pipeline and Path(self.spacy_pipeline),
+            *(path for files in self.parser_files.values() for path in files.values()),
         )  # fmt: skip
         return [path for path in paths if path]
 

@@ -1,6 +1,6 @@
 """The main path: from a treebank to a trained reranker and what it gained.
 
-Parsers (views) and jackknifed candidate lists, the base and the kernel reranker, their scores on
+Parsers (parsers) and jackknifed candidate lists, the base and the kernel reranker, their scores on
 dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Taub-Tabib et al.
 2015, section 5.
 """
@@ -56,7 +56,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             plan = make_plan(options)
         for note in plan.notes:
             run.progress.warn(note)
-        if plan.trains_views:
+        if plan.trains_parsers:
             held.enter_context(work_directory(options.work_directory))
         proposals = candidate_lists(run, plan)
         lists = proposals.lists
@@ -93,7 +93,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
             (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
-        if plan.trains_views and options.workdir is None:
+        if plan.trains_parsers and options.workdir is None:
             shutil.rmtree(options.work_directory, ignore_errors=True)
     return report
 
@@ -167,7 +167,7 @@ def _assess(
 
 
 def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Proposals) -> None:
-    """A pipeline of the views and the reranker, or the reranker alone where it has no parser."""
+    """A pipeline of the parsers and the reranker, or the reranker alone where it has no parser."""
     # Trees in files are no part of a model: it asks for them.
     sources = [s for s in proposals.sources if not isinstance(s, TreeFileSource)]
     if not sources:
@@ -188,17 +188,17 @@ def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
         "dev": options.dev_candidates,
         "test": options.test_candidates,
     }
-    views = {view.name: view.about() for view in plan.views}
+    parsers = {parser.name: parser.about() for parser in plan.parsers}
     return {
         "title": options.title or _title(options.train),
         "tk_spacy": __version__,
         "treebank": {name: part.about() for name, part in plan.parts.items()},
         "upstream": {
-            "trained": plan.trains_views,
-            "pipeline": options.upstream,
+            "trained": plan.trains_parsers,
+            "pipeline": options.spacy_pipeline,
             "folds": options.folds if plan.jackknifes else None,
         },
-        "views": views,
+        "views": parsers,
         "sources": list(lists[0].sources),
         "candidates": {
             "k": options.list_length,
@@ -206,7 +206,7 @@ def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
             "files": {name: path.name for name, path in given.items() if path is not None},
         },
         # The component asks for this: scores of one parser and of two are not the same.
-        "backward": views.get(SPACY, {}).get("backward"),
+        "backward": parsers.get(SPACY, {}).get("backward"),
         "seed": options.seed,
         "paper_grid": options.paper_grid,
         "tuning_folds": options.tuning_folds,
@@ -234,8 +234,8 @@ def _run_time(
         mean_length=train.words / len(train.sentences),
         support_parts=stats.support_parts,
         training_seconds=stats.seconds,
-        views=proposals.seconds,
-        view_speeds=proposals.speeds,
+        parsers=proposals.seconds,
+        parser_speeds=proposals.speeds,
         tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
         threads=effective_n_threads(plan.options.threads),
         stages=dict(meter.seconds),

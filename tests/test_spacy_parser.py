@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import spacy
-from tiny_upstream import (
+from tiny_spacy import (
     assert_usable,
     base_trees,
     listening_config,
@@ -18,7 +18,7 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.parsers.spacy_transition import training as train_parser
 from tk_spacy.parsers.spacy_transition.loading import load_pipeline
 from tk_spacy.parsers.spacy_transition.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
-from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence, check_tree
 from tk_spacy.treebank.synthetic import generate
@@ -42,7 +42,9 @@ def twin_nlp():
 @pytest.fixture(scope="module")
 def listening_nlp(tmp_path_factory):
     path = tmp_path_factory.mktemp("upstream") / "tiny.cfg"
-    return train_upstream(list(generate(60, seed=3)), config=listening_config(path, max_steps=15))
+    return train_spacy_parser(
+        list(generate(60, seed=3)), config=listening_config(path, max_steps=15)
+    )
 
 
 # Candidate lists
@@ -91,13 +93,13 @@ def test_spacy_source_serves_a_parser_that_listens(listening_nlp, sentences):
 
 
 def test_spacy_source_serves_a_beam_parser(tmp_path, sentences):
-    config = train_parser.load_upstream_config(
+    config = train_parser.load_spacy_config(
         tiny_config(tmp_path / "tiny.cfg", training__max_steps=10)
     )
     config["components"]["parser"].update(
         {"factory": "beam_parser", "beam_width": 4, "beam_update_prob": 0.5}
     )
-    beam_nlp = train_upstream(list(generate(40, seed=3)), config=config)
+    beam_nlp = train_spacy_parser(list(generate(40, seed=3)), config=config)
     lists = list(SpacySource(beam_nlp).candidates(sentences[:20], k=8))
     assert_usable(lists, 8)
     assert base_trees(lists) == own_trees(beam_nlp, sentences[:20])
@@ -226,7 +228,7 @@ def test_backward_twin_adds_its_score_and_its_trees(twin_nlp, sentences):
 
 def test_backward_twin_of_a_listening_parser_stands_alone(tmp_path):
     config = listening_config(tmp_path / "tiny.cfg", max_steps=3)
-    listening = train_upstream(list(generate(30, seed=3)), config=config, backward=True)
+    listening = train_spacy_parser(list(generate(30, seed=3)), config=config, backward=True)
     listening.to_disk(tmp_path / "model")
     again = spacy.load(tmp_path / "model")
     sentences = list(generate(5, seed=6))

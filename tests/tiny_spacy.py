@@ -1,4 +1,4 @@
-"""Tiny upstream parsers for tests, each trained once, in seconds, and what to expect of lists.
+"""Tiny spaCy parsers for tests, each trained once, in seconds, and what to expect of lists.
 
 The tests are about what is done with a parser, not about how good it is.
 """
@@ -15,7 +15,7 @@ from spacy.language import Language
 from thinc.api import Config
 
 from tk_spacy.kbest.candidates import CandidateList
-from tk_spacy.parsers.spacy_transition.training import load_upstream_config, train_upstream
+from tk_spacy.parsers.spacy_transition.training import load_spacy_config, train_spacy_parser
 from tk_spacy.spacy_io.conversion import doc_from_sentence, to_ud_label
 from tk_spacy.treebank.conllu import Sentence, check_tree
 from tk_spacy.treebank.synthetic import generate
@@ -35,7 +35,7 @@ TINY: dict[str, Any] = {
 
 def tiny_config(path: Path, **changes: Any) -> Path:
     """Write the package's own config with small sizes; changes with __ for the dots of a key."""
-    config = load_upstream_config(None)
+    config = load_spacy_config(None)
     for key, value in {**TINY, **{k.replace("__", "."): v for k, v in changes.items()}}.items():
         *sections, name = key.split(".")
         place: dict[str, Any] = config
@@ -48,7 +48,7 @@ def tiny_config(path: Path, **changes: Any) -> Path:
 
 def listening_config(path: Path, *, max_steps: int) -> Config:
     """A config of a parser that listens to a tok2vec component before it."""
-    config = load_upstream_config(tiny_config(path, training__max_steps=max_steps))
+    config = load_spacy_config(tiny_config(path, training__max_steps=max_steps))
     tok2vec = config["components"]["parser"]["model"]["tok2vec"]
     tok2vec["embed"]["width"] = 24
     config["components"]["tok2vec"] = {"factory": "tok2vec", "model": tok2vec}
@@ -66,7 +66,7 @@ def tiny_nlp(*, backward: bool = False) -> Language:
     """A parser, on its own or with its right-to-left twin; not to be changed."""
     with tempfile.TemporaryDirectory() as folder:
         config = tiny_config(Path(folder, "tiny.cfg"))
-        return train_upstream(list(generate(120, seed=3)), config=config, backward=backward)
+        return train_spacy_parser(list(generate(120, seed=3)), config=config, backward=backward)
 
 
 def nonprojective_tree(sent_id: str | None = None) -> Sentence:

@@ -12,21 +12,21 @@ from trainings import (
     QUICK_SAMPLING,
     Recorder,
     list_files,
+    parsers_training,
     same_trees,
     sampling_options,
     sampling_training,
     treebank,
-    views_training,
 )
 
-from tk_spacy.cli.info import view_line
-from tk_spacy.cli.training import chosen_views
+from tk_spacy.cli.info import parser_line
+from tk_spacy.cli.training import chosen_parsers
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
 from tk_spacy.kbest.candidates import SHORT_LIST, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.parsers.registry import make_views
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.parsers.sampling.spec import Counter
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
@@ -55,7 +55,9 @@ def assert_consistent(path: Path, report: TrainReport, tmp_path: Path) -> None:
     k = spacy.load(path).get_pipe("tk_reranker").k
     lists = tmp_path / "lists.conllu"
     parse_files(path, [treebank()["test"]], lists, k=k, n_threads=1)
-    if len(report.run_time.views) == 1 or k > SHORT_LIST:  # in company short lists are quicker made
+    if (
+        len(report.run_time.parsers) == 1 or k > SHORT_LIST
+    ):  # in company short lists are quicker made
         assert evaluate(gold, load_treebank(lists)) == scores["base parser"]
     (result,) = parse_files(path, [treebank()["test"]], tmp_path / "one.conllu", n_threads=1)
     trees = read_parser(path).parse(gold, n_threads=1)
@@ -69,8 +71,8 @@ def test_sampling_model_needs_no_spacy_parser(tmp_path: Path) -> None:
     alone = tuple(name for name in SYSTEMS if name not in (VOTE, COMBINER_ROW))
     assert tuple(report.parts["test"].scores) == alone
     assert list(report.betas) == ["sampling"]
-    assert set(report.run_time.views) == {"sampling"}
-    assert all(seconds > 0 for seconds in report.run_time.views["sampling"].values())
+    assert set(report.run_time.parsers) == {"sampling"}
+    assert all(seconds > 0 for seconds in report.run_time.parsers["sampling"].values())
     about = open_model(path).reranker.about
     assert about["sources"] == ["sampling"]
     assert about["views"]["sampling"]["epochs"] == 2
@@ -116,8 +118,8 @@ def test_sampling_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_both_views_in_one_model(tmp_path: Path) -> None:
-    path, report = views_training()
+def test_both_parsers_in_one_model(tmp_path: Path) -> None:
+    path, report = parsers_training()
     nlp = spacy.load(path)
     assert nlp.pipe_names == ["tk_parser", "tk_reranker"]
     assert nlp.component_names == ["parser", "tk_parser", "tk_reranker"]
@@ -129,9 +131,9 @@ def test_both_views_in_one_model(tmp_path: Path) -> None:
     assert costs.keys() == {"sampling parser", "spacy parser", "final system"}
     assert costs["spacy parser"][0] == report.parts["test"].scores["spacy parser"].las
     assert costs["final system"][-1] < min(costs[f"{n} parser"][-1] for n in ("sampling", "spacy"))
-    assert set(report.run_time.views) == {"sampling", "spacy"}
+    assert set(report.run_time.parsers) == {"sampling", "spacy"}
     assert_consistent(path, report, tmp_path)
-    # The sampling parser is the one that it is without a view beside it.
+    # The sampling parser is the one that it is without a parser beside it.
     alone = sampling_training()[0]
     assert read_parser(path).to_bytes() == read_parser(alone).to_bytes()
 
@@ -141,7 +143,7 @@ def test_two_sampling_parsers_in_one_model(tmp_path: Path) -> None:
     path = tmp_path / "model"
     report = train_pipeline(
         sampling_options(
-            path, views=("sampling", "sampling:order=1:seed=3"), sampling={"epochs": 2}
+            path, parsers=("sampling", "sampling:order=1:seed=3"), sampling={"epochs": 2}
         )
     )
     nlp = spacy.load(path)
@@ -151,13 +153,13 @@ def test_two_sampling_parsers_in_one_model(tmp_path: Path) -> None:
     assert list(report.betas) == ["sampling", name, "combiner"]
     assert {f"{name} parser", "plain vote", "arc combiner"} <= report.parts["test"].scores.keys()
     about = open_model(path).reranker.about["views"]
-    assert [about[view]["order"] for view in ("sampling", name)] == [3, 1]
+    assert [about[parser]["order"] for parser in ("sampling", name)] == [3, 1]
     assert_consistent(path, report, tmp_path)
 
 
 @pytest.mark.slow
-def test_both_views_in_kbest_files(tmp_path: Path) -> None:
-    path, lists = views_training()[0], tmp_path / "k.conllu"
+def test_both_parsers_in_kbest_files(tmp_path: Path) -> None:
+    path, lists = parsers_training()[0], tmp_path / "k.conllu"
     result = invoke("kbest", path, treebank()["test"], "-o", lists, "--k", 6, "-q")
     assert result.exit_code == 0, result.output
     pairs = list(read_kbest(lists, inventory=LabelInventory()))
@@ -170,7 +172,7 @@ def test_both_views_in_kbest_files(tmp_path: Path) -> None:
     assert same_trees(tmp_path / "a.conllu", tmp_path / "b.conllu")
 
 
-def test_lists_of_one_set_of_views_are_refused_by_a_model_of_another(tmp_path: Path) -> None:
+def test_lists_of_one_set_of_parsers_are_refused_by_a_model_of_another(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="scores of spacy, but the model needs those of sampling"):
         rerank_files(sampling_training()[0], [list_files()["dev"]], tmp_path / "out", n_threads=1)
     wanted = sampling_options(tmp_path / "model", candidates=list_files()["train"])
@@ -181,7 +183,7 @@ def test_lists_of_one_set_of_views_are_refused_by_a_model_of_another(tmp_path: P
         twin = tmp_path / "twin.conllu"
         twin.write_text(text.replace("= spacy:", f"= {name}:"), "utf-8")
         wanted = sampling_options(
-            tmp_path / "model", views=("spacy",), sampling={}, backward=False, candidates=twin
+            tmp_path / "model", parsers=("spacy",), sampling={}, backward=False, candidates=twin
         )
         with pytest.raises(UserError, match="have the scores 'spacy', the candidates of train '"):
             train_pipeline(wanted)
@@ -222,33 +224,36 @@ def test_cli_names_the_model_whose_parser_is_gone(tmp_path: Path) -> None:
         ("spacy", "trained, config default, with right-to-left twin"),
     ],
 )
-def test_cli_info_knows_the_views_of_every_kind(name: str, expected: str) -> None:
-    assert view_line(make_views([name])[0].about()) == expected
+def test_cli_info_knows_the_parsers_of_every_kind(name: str, expected: str) -> None:
+    assert parser_line(make_parsers([name])[0].about()) == expected
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--views", "turbo"), "unknown view 'turbo'; choose from sampling, spacy"),
-        (("--views", "none"), "views are none; name one or more different ones"),
-        (("--views", "sampling", "--no-backward"), "no backward twin concerns the spacy view only"),
-        (("--views", "sampling", "--max-steps", 3), "max_steps concerns the spacy view only"),
-        (("--views", "sampling", "--config", "a.cfg"), "a config concerns the spacy view only"),
-        (("--views", "spacy", "--order", 2), "order concerns the sampling view only"),
-        (("--upstream", "some", "--epochs", 2), "epochs concerns the sampling view only"),
-        (("--views", "sampling", "--upstream", "x"), "an upstream pipeline concerns the spacy"),
+        (("--views", "turbo"), "unknown parser 'turbo'; choose from sampling, spacy"),
+        (("--views", "none"), "parsers are none; name one or more different ones"),
+        (
+            ("--views", "sampling", "--no-backward"),
+            "no backward twin concerns the spacy parser only",
+        ),
+        (("--views", "sampling", "--max-steps", 3), "max_steps concerns the spacy parser only"),
+        (("--views", "sampling", "--config", "a.cfg"), "a config concerns the spacy parser only"),
+        (("--views", "spacy", "--order", 2), "order concerns the sampling parser only"),
+        (("--upstream", "some", "--epochs", 2), "epochs concerns the sampling parser only"),
+        (("--views", "sampling", "--upstream", "x"), "a spaCy pipeline concerns the spacy"),
     ],
 )
-def test_cli_train_options_of_a_view_that_is_not_there(
+def test_cli_train_options_of_a_parser_that_is_not_there(
     tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
     assert_train_refuses(tmp_path, arguments, message)
 
 
-def test_cli_train_chooses_the_views_that_are_meant() -> None:
-    assert chosen_views(None) == ("sampling", "spacy", "biaffine")
-    assert chosen_views(None, upstream="some") == ("spacy",)
-    assert chosen_views(" spacy , sampling") == ("spacy", "sampling")
+def test_cli_train_chooses_the_parsers_that_are_meant() -> None:
+    assert chosen_parsers(None) == ("sampling", "spacy", "biaffine")
+    assert chosen_parsers(None, spacy_pipeline="some") == ("spacy",)
+    assert chosen_parsers(" spacy , sampling") == ("spacy", "sampling")
 
 
 def test_sampling_progress_is_one_count() -> None:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import reference_search
-from tiny_upstream import nonprojective_tree, tiny_nlp
+from tiny_spacy import nonprojective_tree, tiny_nlp
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.spacy_transition.context_scores import ContextScores

@@ -1,4 +1,4 @@
-"""Trees of other parsers in files as views, and beside a model's input."""
+"""Trees of other parsers in files as parsers, and beside a model's input."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from trainings import (
 )
 from tree_file_trainings import file_options, files_training, mixed_training, noisy, single, some
 
-from tk_spacy.cli.training import view_files
+from tk_spacy.cli.training import parser_files
 from tk_spacy.errors import CandidateError, UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.parsers.external import FileView
+from tk_spacy.parsers.external import ExternalParser
 from tk_spacy.treebank.conllu import load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import rerank_files
 from tk_spacy.workflows.model import open_model
@@ -35,26 +35,31 @@ from tk_spacy.workflows.train.inputs import make_plan
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
 
-def test_file_view_reads_and_describes_its_files() -> None:
+def test_file_parser_reads_and_describes_its_files() -> None:
     parts = {name: (treebank()[name], single()[name]) for name in ("train", "dev")}
-    view = FileView.read("mine", parts)
-    assert (view.name, view.source, view.scored, view.given) == ("file:mine", "mine", False, True)
-    assert view.about() == {
+    parser = ExternalParser.read("mine", parts)
+    assert (parser.name, parser.source, parser.scored, parser.given) == (
+        "file:mine",
+        "mine",
+        False,
+        True,
+    )
+    assert parser.about() == {
         "files": {"train": "train.conllu", "dev": "dev.conllu"}, "scored": False,
     }  # fmt: skip
     gold, found = load_treebank(treebank()["dev"]), load_treebank(single()["dev"])
     right = sum(
         int((a.heads == b.heads).sum()) for a, b in zip(gold, found, strict=True)
     )  # fmt: skip
-    assert dict(view.uas)["dev"] == pytest.approx(100 * right / sum(map(len, gold)))
-    assert list(view.notes()) == []
-    flattering = replace(view, uas=(("train", 90.0), ("dev", 85.0)))
+    assert dict(parser.uas)["dev"] == pytest.approx(100 * right / sum(map(len, gold)))
+    assert list(parser.notes()) == []
+    flattering = replace(parser, uas=(("train", 90.0), ("dev", 85.0)))
     assert "its parser seems to know train's trees" in next(flattering.notes())
 
 
-def test_file_view_finds_a_fold_of_its_sentences(tmp_path: Path) -> None:
+def test_file_parser_finds_a_fold_of_its_sentences(tmp_path: Path) -> None:
     parts = {name: (treebank()[name], single()[name]) for name in ("train", "dev")}
-    source = FileView.read("mine", parts).open(tmp_path, inventory=LabelInventory())
+    source = ExternalParser.read("mine", parts).open(tmp_path, inventory=LabelInventory())
     wanted = load_treebank(single()["train"])[40:50] + load_treebank(single()["dev"])[3:5]
     data = load_treebank(treebank()["train"])[40:50] + load_treebank(treebank()["dev"])[3:5]
     found = list(source.candidates(data, k=3))
@@ -63,31 +68,31 @@ def test_file_view_finds_a_fold_of_its_sentences(tmp_path: Path) -> None:
         list(source.candidates([some("unknown")], k=3))
 
 
-def test_file_view_refuses_files_that_do_not_fit(tmp_path: Path) -> None:
+def test_file_parser_refuses_files_that_do_not_fit(tmp_path: Path) -> None:
     files = treebank()
     for source, parts, message in (
         ("mine", {"train": single()["dev"]}, "dev.conllu:"),
         ("mine", {"train": single()["train"], "dev": list_files()["dev"]}, "must all be k-best"),
         ("mine", {"train": tmp_path / "none"}, "none"),
         ("mine", {"train": stripped(files["train"], tmp_path / "bare")}, "bare:"),
-        ("a b", {"train": single()["train"]}, "'a b' cannot name a view"),
-        ("sampling", {"train": single()["train"]}, "'sampling' cannot name a view"),
+        ("a b", {"train": single()["train"]}, "'a b' cannot name a parser"),
+        ("sampling", {"train": single()["train"]}, "'sampling' cannot name a parser"),
     ):
         given = {name: (files[name], path) for name, path in parts.items()}
         with pytest.raises(UserError, match=message):
-            FileView.read(source, given)
+            ExternalParser.read(source, given)
 
 
 def test_training_with_files_beside_a_parser(tmp_path: Path) -> None:
     path, report = mixed_training()
     assert list(report.betas) == ["sampling", "single", "combiner"]
-    assert set(report.run_time.views) == {"sampling"}
-    assert open_model(path).file_views == {"single": False}
+    assert set(report.run_time.parsers) == {"sampling"}
+    assert open_model(path).external_parsers == {"single": False}
     model = open_model(path)
     assert model.reranker.about["sources"] == ["sampling", "single"]
     given = {"single": single()["test"]}
     (result,) = rerank_files(
-        path, [treebank()["test"]], tmp_path / "out.conllu", view_files=given, n_threads=1
+        path, [treebank()["test"]], tmp_path / "out.conllu", parser_files=given, n_threads=1
     )
     scores = result.to_dict()["scores"]
     rows = report.parts["test"].scores
@@ -98,7 +103,7 @@ def test_training_with_files_beside_a_parser(tmp_path: Path) -> None:
     # Trees of another quality change what is chosen.
     gold = {"single": treebank()["test"]}
     (better,) = rerank_files(
-        path, [treebank()["test"]], tmp_path / "better.conllu", view_files=gold, n_threads=1
+        path, [treebank()["test"]], tmp_path / "better.conllu", parser_files=gold, n_threads=1
     )
     assert better.to_dict()["scores"]["final"]["las"] > scores["final"]["las"] + 3
 
@@ -118,10 +123,10 @@ def test_training_with_files_alone(tmp_path: Path) -> None:
     path, report = files_training()
     assert list(report.betas) == ["lists", "single", "combiner"]
     assert open_model(path).component is None
-    assert open_model(path).file_views == {"lists": True, "single": False}
+    assert open_model(path).external_parsers == {"lists": True, "single": False}
     given = {"lists": list_files()["test"], "single": single()["test"]}
     (result,) = rerank_files(
-        path, [treebank()["test"]], tmp_path / "a.conllu", view_files=given, n_threads=1
+        path, [treebank()["test"]], tmp_path / "a.conllu", parser_files=given, n_threads=1
     )
     final = result.to_dict()["scores"]["final"]["las"]
     rows = report.parts["test"].scores
@@ -129,7 +134,7 @@ def test_training_with_files_alone(tmp_path: Path) -> None:
     # The order in which the user names them does not count.
     turned = dict(reversed(given.items()))
     bare = stripped(treebank()["test"], tmp_path / "bare.conllu")
-    rerank_files(path, [bare], tmp_path / "b.conllu", view_files=turned, n_threads=2)
+    rerank_files(path, [bare], tmp_path / "b.conllu", parser_files=turned, n_threads=2)
     assert same_trees(tmp_path / "a.conllu", tmp_path / "b.conllu")
 
 
@@ -139,7 +144,7 @@ def test_jackknife_with_files_is_taken_over_until_they_change(tmp_path: Path) ->
     }
     options = file_options(
         tmp_path / "model", "sampling", "file:single", workdir=tmp_path / "work", processes=2,
-        view_files={"single": {name: Path(path) for name, path in files.items()}},
+        parser_files={"single": {name: Path(path) for name, path in files.items()}},
     )  # fmt: skip
     report = train_pipeline(options)
     # In two processes as in one.
@@ -233,7 +238,7 @@ def test_rerank_a_directory_with_a_directory_of_trees(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     given = {"lists": list_files()["test"], "single": single()["test"]}
     alone = tmp_path / "alone.conllu"
-    rerank_files(path, [treebank()["test"]], alone, view_files=given, n_threads=1)
+    rerank_files(path, [treebank()["test"]], alone, parser_files=given, n_threads=1)
     assert (out / "sub" / "b.conllu").read_bytes() == alone.read_bytes()
     arguments[1] = f"lists={list_files()['test']}"
     result = invoke("rerank", path, tmp_path / "in", "-o", tmp_path / "out2", *arguments)
@@ -243,10 +248,10 @@ def test_rerank_a_directory_with_a_directory_of_trees(tmp_path: Path) -> None:
 # Commands
 
 
-def test_cli_view_files(tmp_path: Path) -> None:
+def test_cli_parser_files(tmp_path: Path) -> None:
     for name in ("train", "dev"):
         (tmp_path / f"{name}.conllu").touch()
-    assert view_files(["a.train=x=y", "b.dev=z", f"c={tmp_path}"]) == {
+    assert parser_files(["a.train=x=y", "b.dev=z", f"c={tmp_path}"]) == {
         "a": {"train": Path("x=y")},
         "b": {"dev": Path("z")},
         "c": {"train": tmp_path / "train.conllu", "dev": tmp_path / "dev.conllu"},
@@ -255,9 +260,9 @@ def test_cli_view_files(tmp_path: Path) -> None:
         with pytest.raises(
             UserError, match=r"write NAME.PART=FILE, where PART is train, dev, test"
         ):
-            view_files([wrong])
+            parser_files([wrong])
     with pytest.raises(UserError, match=r"c\.dev is given twice"):
-        view_files([f"c={tmp_path}", "c.dev=x"])
+        parser_files([f"c={tmp_path}", "c.dev=x"])
 
 
 def test_cli_train_with_a_directory_of_trees(tmp_path: Path) -> None:
@@ -270,7 +275,7 @@ def test_cli_train_with_a_directory_of_trees(tmp_path: Path) -> None:
         "--k", 6, "--iterations", 3, "--bits", 12, "--manual-parts", "arc", "-q",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert open_model(tmp_path / "m").file_views == {"lists": True, "single": False}
+    assert open_model(tmp_path / "m").external_parsers == {"lists": True, "single": False}
 
 
 @pytest.mark.parametrize(
@@ -278,10 +283,10 @@ def test_cli_train_with_a_directory_of_trees(tmp_path: Path) -> None:
     [
         (
             "--views sampling,file:x",
-            "the view file:x needs its trees of train: give --view-file x.",
+            "the parser file:x needs its trees of train: give --view-file x.",
         ),
-        ("--views sampling --view-file x.dev=d", "add file:x to the views"),
-        ("--views file:a:b --view-file a:b.train=d", "'a:b' cannot name a view"),
+        ("--views sampling --view-file x.dev=d", "add file:x to the parsers"),
+        ("--views file:a:b --view-file a:b.train=d", "'a:b' cannot name a parser"),
         ("--views sampling,file:x --view-file x.test=d", "x.test would have no effect"),
         ("--views other", "choose from sampling, spacy, biaffine, udpipe, file:NAME"),
         (
@@ -290,7 +295,7 @@ def test_cli_train_with_a_directory_of_trees(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_cli_train_refuses_view_files(tmp_path: Path, arguments: str, message: str) -> None:
+def test_cli_train_refuses_parser_files(tmp_path: Path, arguments: str, message: str) -> None:
     given = arguments.format(**single()).split()
     assert_train_refuses(tmp_path, tuple(given), message)
 
@@ -298,6 +303,6 @@ def test_cli_train_refuses_view_files(tmp_path: Path, arguments: str, message: s
 def test_plan_warns_of_trees_that_know_the_gold(tmp_path: Path) -> None:
     files = {**single(), "train": treebank()["train"]}
     options = file_options(
-        tmp_path / "m", "sampling", "file:single", view_files={"single": files}
+        tmp_path / "m", "sampling", "file:single", parser_files={"single": files}
     )  # fmt: skip
     assert any("file:single has 100.0 UAS on train" in note for note in make_plan(options).notes)

@@ -6,7 +6,7 @@ import spacy
 from spacy.pipeline._parser_internals.nonproj import projectivize
 from spacy.tokens import Doc
 from spacy.util import registry
-from tiny_upstream import nonprojective_tree
+from tiny_spacy import nonprojective_tree
 
 from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.conversion import (

@@ -1,4 +1,4 @@
-"""A view for tests that is trained in milliseconds: a parser that counts which tag governs which.
+"""A parser for tests that is trained in milliseconds: a parser that counts which tag governs which.
 
 It is no good parser, but an honest one: what it proposes and scores depends on what it was shown.
 """
@@ -28,7 +28,7 @@ def _arc(sentence: Sentence, head: int, word: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountingView:
+class CountingParser:
     """smoothing: added to every count.  name: so that several can be told apart."""
 
     given: ClassVar[bool] = False

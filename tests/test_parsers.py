@@ -1,4 +1,4 @@
-"""Several views in one list: merging, folds with several parsers, what is taken over."""
+"""Several parsers in one list: merging, folds with several parsers, what is taken over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from counting_view import CountingView
+from counting_parser import CountingParser
 
 from tk_spacy.ensemble.full_training import WholeTraining
 from tk_spacy.ensemble.jackknife import FoldProgress, fold_seconds, jackknife
@@ -18,27 +18,27 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
-from tk_spacy.parsers.registry import make_views
-from tk_spacy.parsers.sampling.spec import SamplingView
+from tk_spacy.parsers.registry import make_parsers
+from tk_spacy.parsers.sampling.spec import SamplingSpec
 from tk_spacy.parsers.specs import parse_specs
 from tk_spacy.treebank.conllu import Sentence, check_tree
 from tk_spacy.treebank.synthetic import generate
 
 SENTENCES = [sentence for sentence in generate(120, seed=4) if len(sentence) < 9][:16]
-A = CountingView(name="a")
-B = CountingView(name="b", smoothing=5.0)
+A = CountingParser(name="a")
+B = CountingParser(name="b", smoothing=5.0)
 
 
-def opened(directory: Path, *views: CountingView) -> list:
-    """Views trained on all sentences."""
+def opened(directory: Path, *parsers: CountingParser) -> list:
+    """Parsers trained on all sentences."""
     inventory = LabelInventory()
     sources = []
-    for view in views:
-        place = directory / view.name
+    for parser in parsers:
+        place = directory / parser.name
         place.mkdir(parents=True)
-        half = SENTENCES[:8] if view.name == "a" else SENTENCES[8:]
-        view.train(half, [], place, n_threads=1, report=lambda done, of: None)
-        sources.append(view.open(place, inventory=inventory))
+        half = SENTENCES[:8] if parser.name == "a" else SENTENCES[8:]
+        parser.train(half, [], place, n_threads=1, report=lambda done, of: None)
+        sources.append(parser.open(place, inventory=inventory))
     return sources
 
 
@@ -94,7 +94,7 @@ def test_merge_needs_one_inventory() -> None:
         merge(lists, k=3)
 
 
-def test_merged_source_has_every_view_s_trees_and_scores(tmp_path: Path) -> None:
+def test_merged_source_has_every_parser_s_trees_and_scores(tmp_path: Path) -> None:
     sources = opened(tmp_path, A, B)
     merged = list(MergedSource(sources).candidates(SENTENCES, k=8))
     alone = [list(source.candidates(SENTENCES, k=8)) for source in sources]
@@ -110,10 +110,10 @@ def test_merged_source_has_every_view_s_trees_and_scores(tmp_path: Path) -> None
         main = trees.scores[:, 0]
         assert (np.diff(main[~np.isnan(main)]) <= 0).all()
         assert all(check_tree(heads) is None for heads in trees.heads)
-    assert any(np.isnan(trees.scores).any() for trees in merged)  # labels of one view only
+    assert any(np.isnan(trees.scores).any() for trees in merged)  # labels of one parser only
 
 
-def test_merged_source_of_one_view_is_that_view(tmp_path: Path) -> None:
+def test_merged_source_of_one_parser_is_that_view(tmp_path: Path) -> None:
     (source,) = opened(tmp_path, A)
     pairs = zip(
         MergedSource([source]).candidates(SENTENCES, k=5),
@@ -152,18 +152,18 @@ def test_merged_lists_come_back_from_a_file(tmp_path: Path) -> None:
 # Folds
 
 
-def folded(workdir: Path, *views: CountingView, **changes):
-    """Lists of two folds, the (fold, stage, view) steps, and the notes."""
+def folded(workdir: Path, *parsers: CountingParser, **changes):
+    """Lists of two folds, the (fold, stage, parser) steps, and the notes."""
     seen: list[FoldProgress] = []
     notes: list[str] = []
     options = {"folds": 2, "k": 6, "processes": 1, **changes}
     lists = jackknife(
-        SENTENCES, views, workdir=workdir, progress=seen.append, note=notes.append, **options
+        SENTENCES, parsers, workdir=workdir, progress=seen.append, note=notes.append, **options
     )
-    return lists, list(dict.fromkeys((s.fold, s.stage, s.view) for s in seen)), notes
+    return lists, list(dict.fromkeys((s.fold, s.stage, s.parser) for s in seen)), notes
 
 
-def test_jackknife_trains_each_view_in_turn(tmp_path: Path) -> None:
+def test_jackknife_trains_each_parser_in_turn(tmp_path: Path) -> None:
     lists, steps, notes = folded(tmp_path, A, B)
     fold = [("train", "a"), ("train", "b"), ("parse", ""), ("done", "")]
     assert steps == [(number, *step) for number in (0, 1) for step in fold]
@@ -171,27 +171,27 @@ def test_jackknife_trains_each_view_in_turn(tmp_path: Path) -> None:
     assert {trees.sources for trees in lists} == {("a", "b")}
     assert all("b" in trees.bases for trees in lists)
     assert fold_seconds(tmp_path, A, folds=2) > 0
-    assert fold_seconds(tmp_path, CountingView(), folds=2) == 0
+    assert fold_seconds(tmp_path, CountingParser(), folds=2) == 0
 
 
-def test_jackknife_with_another_view_trains_that_one_only(tmp_path: Path) -> None:
+def test_jackknife_with_another_parser_trains_that_one_only(tmp_path: Path) -> None:
     folded(tmp_path, A)
     _, steps, (note,) = folded(tmp_path, A, B)
     assert note == f"taken over from {tmp_path}: a parser of fold 1, 2"
-    trained = {view for _, stage, view in steps if stage == "train"}
+    trained = {parser for _, stage, parser in steps if stage == "train"}
     assert trained == {"b"}
     _, steps, (note,) = folded(tmp_path, A, B)
     assert note == f"taken over from {tmp_path}: lists of fold 1, 2"
     assert {stage for _, stage, _ in steps} == {"resumed"}
     changed, steps, (note,) = folded(tmp_path, replace(A, smoothing=0.2), B)
     assert note.endswith(": b parser of fold 1, 2")
-    assert {view for _, stage, view in steps if stage == "train"} == {"a"}
+    assert {parser for _, stage, parser in steps if stage == "train"} == {"a"}
     expected, _, _ = folded(tmp_path / "new", replace(A, smoothing=0.2), B)
     for a, b in zip(changed, expected, strict=True):
         np.testing.assert_array_equal(a.scores, b.scores)
 
 
-def test_jackknife_in_another_order_has_another_main_view(tmp_path: Path) -> None:
+def test_jackknife_in_another_order_has_another_main_parser(tmp_path: Path) -> None:
     folded(tmp_path, A, B)
     lists, steps, _ = folded(tmp_path, B, A)
     assert lists[0].sources == ("b", "a")
@@ -219,13 +219,13 @@ def test_jackknife_after_a_stop_within_a_fold(tmp_path: Path) -> None:
 # All of train
 
 
-def test_whole_training_keeps_each_view(tmp_path: Path) -> None:
+def test_whole_training_keeps_each_parser(tmp_path: Path) -> None:
     seen = []
 
-    def training(*views: CountingView) -> WholeTraining:
+    def training(*parsers: CountingParser) -> WholeTraining:
         return WholeTraining(
-            SENTENCES, SENTENCES[:2], views, directory=tmp_path,
-            report=lambda view, done, of: seen.append((view, done, of)),
+            SENTENCES, SENTENCES[:2], parsers, directory=tmp_path,
+            report=lambda parser, done, of: seen.append((parser, done, of)),
         )  # fmt: skip
 
     with training(A) as whole:
@@ -238,7 +238,7 @@ def test_whole_training_keeps_each_view(tmp_path: Path) -> None:
         whole.start()
         whole.finish()
         assert whole.is_done
-    assert {view for view, *_ in seen} == {"b"}
+    assert {parser for parser, *_ in seen} == {"b"}
     texts = [[s.to_conllu() for s in part] for part in (SENTENCES, SENTENCES[:2])]
     assert is_trained(tmp_path / "b", training_fingerprint(B, *texts))
     assert json.loads((tmp_path / "b" / RECORD).read_text())["seconds"] > 0
@@ -246,7 +246,7 @@ def test_whole_training_keeps_each_view(tmp_path: Path) -> None:
 
 
 def test_whole_training_a_users_mistake_is_one_clear_error(tmp_path: Path) -> None:
-    class Refusing(CountingView):
+    class Refusing(CountingParser):
         def train(self, *_: object, **__: object) -> None:
             raise UserError("no tree here")
 
@@ -262,12 +262,12 @@ def test_whole_training_a_users_mistake_is_one_clear_error(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["turbo"], "unknown view 'turbo'; choose from sampling, spacy"),
-        ([], "views are none; name one or more"),
-        (["spacy", "spacy"], "views are spacy,spacy; name one or more different ones"),
+        (["turbo"], "unknown parser 'turbo'; choose from sampling, spacy"),
+        ([], "parsers are none; name one or more"),
+        (["spacy", "spacy"], "parsers are spacy,spacy; name one or more different ones"),
     ],
 )
-def test_views_wrong_names(names: list[str], message: str) -> None:
+def test_parsers_wrong_names(names: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         parse_specs(names)
 
@@ -275,32 +275,41 @@ def test_views_wrong_names(names: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("spacy:seed=2", "view 'spacy:seed=2': only a sampling or biaffine view has settings"),
+        ("spacy:seed=2", "parser 'spacy:seed=2': only a sampling or biaffine parser has settings"),
         ("sampling:order", "'order' is no setting; write NAME=VALUE once for each"),
         ("sampling:order=2:order=3", "'order=3' is no setting"),
-        ("sampling:order=9", "view 'sampling:order=9': order is 9; it must be from 1 to 3"),
-        ("sampling:depth=2", "view 'sampling:depth=2': unknown settings: depth; choose from order"),
-        ("biaffine:seed=abc", "view 'biaffine:seed=abc': seed is 'abc'; it must be a whole number"),
+        ("sampling:order=9", "parser 'sampling:order=9': order is 9; it must be from 1 to 3"),
+        (
+            "sampling:depth=2",
+            "parser 'sampling:depth=2': unknown settings: depth; choose from order",
+        ),
+        (
+            "biaffine:seed=abc",
+            "parser 'biaffine:seed=abc': seed is 'abc'; it must be a whole number",
+        ),
         (
             "biaffine:depth=2",
-            "view 'biaffine:depth=2': unknown settings: depth; choose from epochs",
+            "parser 'biaffine:depth=2': unknown settings: depth; choose from epochs",
         ),
-        ("sampling:extra=lemma", "view 'sampling:extra=lemma': extra cannot be one view's alone"),
+        (
+            "sampling:extra=lemma",
+            "parser 'sampling:extra=lemma': extra cannot be one parser's alone",
+        ),
     ],
 )
-def test_views_wrong_settings_of_their_own(name: str, message: str) -> None:
+def test_parsers_wrong_settings_of_their_own(name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        make_views([name])
+        make_parsers([name])
 
 
-def test_views_of_one_kind_differ_in_name_and_settings() -> None:
-    first, second = make_views(["sampling", "sampling:order=2:C=0.5"], seed=3)
+def test_parsers_of_one_kind_differ_in_name_and_settings() -> None:
+    first, second = make_parsers(["sampling", "sampling:order=2:C=0.5"], seed=3)
     assert (first.name, second.name) == ("sampling", "sampling-order2-C0.5")
     assert second.sources == ("sampling-order2-C0.5",)
     assert (first.about()["order"], second.about()["order"]) == (3, 2)
     assert (second.about()["C"], second.about()["seed"]) == (0.5, 3)
     with pytest.raises(UserError, match="name one or more different ones"):
-        make_views(["sampling:order=2", "sampling:order=2"])
+        make_parsers(["sampling:order=2", "sampling:order=2"])
 
 
 @pytest.mark.parametrize(
@@ -311,34 +320,34 @@ def test_views_of_one_kind_differ_in_name_and_settings() -> None:
         ("sampling:order=2:C=1", "sampling:C=1.0:order=2"),
     ],
 )
-def test_views_that_are_the_same_parser(names: tuple[str, ...]) -> None:
+def test_parsers_that_are_the_same_parser(names: tuple[str, ...]) -> None:
     shown = f"{names[0]} and {names[-1]}".replace(":", "-").replace("=", "")
-    with pytest.raises(UserError, match=f"the views {shown} have the same settings"):
-        make_views(names, seed=3)
+    with pytest.raises(UserError, match=f"the parsers {shown} have the same settings"):
+        make_parsers(names, seed=3)
 
 
-def test_views_by_name() -> None:
-    (view,) = make_views(["spacy"], seed=3, max_steps=7, backward=True)
-    assert (view.name, view.sources[0], view.given) == ("spacy", "spacy+backward", False)
-    assert view.about() == {
+def test_parsers_by_name() -> None:
+    (parser,) = make_parsers(["spacy"], seed=3, max_steps=7, backward=True)
+    assert (parser.name, parser.sources[0], parser.given) == ("spacy", "spacy+backward", False)
+    assert parser.about() == {
         "config": "default", "max_steps": 7, "backward": True, "search": "discrepancy",
     }  # fmt: skip
-    (single,) = make_views(["spacy"], seed=3, max_steps=7, backward=False)
+    (single,) = make_parsers(["spacy"], seed=3, max_steps=7, backward=False)
     assert single.sources == ("spacy",)
     bad = Sentence.from_columns(forms=["a"], upos=["Nn"], heads=[0], deprels=["root"])
     with pytest.raises(UserError, match="'Nn' is no universal part of speech"):
-        view.check([bad])
+        parser.check([bad])
 
 
 def test_a_changed_search_takes_the_trained_sampling_parser(tmp_path: Path) -> None:
     quick = {"epochs": 1, "pruner_epochs": 1, "bits": 14, "pruner_bits": 12, "order": 1}
-    view = SamplingView.from_settings(quick)
-    view.train(SENTENCES, [], tmp_path, n_threads=1, report=lambda done, of: None)
+    parser = SamplingSpec.from_settings(quick)
+    parser.train(SENTENCES, [], tmp_path, n_threads=1, report=lambda done, of: None)
     for change in ({"restarts": 2}, {"label_share": 0.5}, {"exact_starts": 4}):
-        other = SamplingView.from_settings({**quick, **change})
-        assert other.training_key() == view.training_key()
-        assert other.search_key() != view.search_key()
+        other = SamplingSpec.from_settings({**quick, **change})
+        assert other.training_key() == parser.training_key()
+        assert other.search_key() != parser.search_key()
         found = other.open(tmp_path, inventory=LabelInventory())
         assert found.parser.settings == other.settings
-    trained_otherwise = SamplingView.from_settings({**quick, "order": 2})
-    assert trained_otherwise.training_key() != view.training_key()
+    trained_otherwise = SamplingSpec.from_settings({**quick, "order": 2})
+    assert trained_otherwise.training_key() != parser.training_key()

@@ -1,4 +1,4 @@
-"""Training of upstream parsers and of their right-to-left twins."""
+"""Training of spaCy's parsers and of their right-to-left twins."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 import spacy
 from spacy.cli.train import train as spacy_train
 from threadpoolctl import threadpool_info
-from tiny_upstream import (
+from tiny_spacy import (
     TINY,
     nonprojective_tree,
     own_trees,
@@ -16,7 +16,7 @@ from tiny_upstream import (
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.spacy_transition import training as train_parser
-from tk_spacy.parsers.spacy_transition.source import SpacySource, train_upstream
+from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
 
@@ -26,10 +26,10 @@ def nlp():
     return tiny_nlp()
 
 
-def test_train_upstream_learns_and_reports_steps(tmp_path):
+def test_train_spacy_parser_learns_and_reports_steps(tmp_path):
     data = [nonprojective_tree() for _ in range(40)]
     steps = []
-    nlp = train_upstream(
+    nlp = train_spacy_parser(
         data, dev=data[:5], config=tiny_config(tmp_path / "tiny.cfg"), progress=steps.append
     )
     (trees,) = SpacySource(nlp).candidates([nonprojective_tree()], k=3)
@@ -41,31 +41,31 @@ def test_train_upstream_learns_and_reports_steps(tmp_path):
     assert steps[-1].scores["dep_las"] == 1.0
 
 
-def test_train_upstream_is_deterministic_and_heeds_the_seed(tmp_path):
+def test_train_spacy_parser_is_deterministic_and_heeds_the_seed(tmp_path):
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
     data = list(generate(20, seed=3))
     first, second, other = (
-        train_upstream(data, config=config, seed=seed).get_pipe("parser").model.to_bytes()
+        train_spacy_parser(data, config=config, seed=seed).get_pipe("parser").model.to_bytes()
         for seed in (1, 1, 2)
     )
     assert first == second
     assert first != other
 
 
-def test_train_upstream_uses_one_blas_thread_and_gives_the_others_back(tmp_path):
+def test_train_spacy_parser_uses_one_blas_thread_and_gives_the_others_back(tmp_path):
     def blas_threads():
         return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
 
     before, during = blas_threads(), []
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=1)
-    train_upstream(
+    train_spacy_parser(
         [nonprojective_tree()], config=config, progress=lambda _: during.extend(blas_threads())
     )
     assert set(during) <= {1}
     assert blas_threads() == before
 
 
-def test_train_upstream_leaves_no_trace_of_temporary_files(nlp, tmp_path):
+def test_train_spacy_parser_leaves_no_trace_of_temporary_files(nlp, tmp_path):
     nlp.to_disk(tmp_path / "model")
     text = (tmp_path / "model" / "config.cfg").read_text()
     assert "train.conllu" not in text
@@ -75,10 +75,10 @@ def test_train_upstream_leaves_no_trace_of_temporary_files(nlp, tmp_path):
     assert own_trees(again, [sentence]) == own_trees(nlp, [sentence])
 
 
-def test_train_upstream_keeps_rare_relations(tmp_path):
+def test_train_spacy_parser_keeps_rare_relations(tmp_path):
     data = [*generate(10, seed=3), nonprojective_tree()]
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=1)
-    names = train_upstream(data, config=config).get_pipe("parser").move_names
+    names = train_spacy_parser(data, config=config).get_pipe("parser").move_names
     assert "R-nmod||nsubj" in names or "R-nmod" in names
     assert "R-advmod" in names
 
@@ -92,20 +92,20 @@ def test_train_upstream_keeps_rare_relations(tmp_path):
         ("[nlp]\nlang = 'xx'\n[training]\nseed = 1\n", "max_steps must be set"),
     ],
 )
-def test_train_upstream_names_a_config_that_is_none(tmp_path, text, reason):
+def test_train_spacy_parser_names_a_config_that_is_none(tmp_path, text, reason):
     path = tmp_path / "my.cfg"
     if text is not None:
         path.write_text(text)
     with pytest.raises(UserError, match=rf"my.cfg: .*{reason}") as caught:
-        train_upstream([nonprojective_tree()], config=path)
+        train_spacy_parser([nonprojective_tree()], config=path)
     assert "\n" not in str(caught.value)
 
 
-def test_train_upstream_needs_trees():
+def test_train_spacy_parser_needs_trees():
     with pytest.raises(UserError, match="no sentence"):
-        train_upstream([])
+        train_spacy_parser([])
     with pytest.raises(UserError, match="sentence 's1': no tree"):
-        train_upstream([Sentence.from_columns(forms=["a"], sent_id="s1")])
+        train_spacy_parser([Sentence.from_columns(forms=["a"], sent_id="s1")])
 
 
 def test_parser_config_trains_with_spacys_own_command(tmp_path, capsys):
@@ -134,17 +134,17 @@ def test_backward_training_counts_the_steps_of_both(tmp_path):
     steps = []
     config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=3)
     data = list(generate(10, seed=3))
-    train_upstream(data, config=config, backward=True, progress=steps.append)
+    train_spacy_parser(data, config=config, backward=True, progress=steps.append)
     assert [step.step for step in steps] == list(range(8))
     assert {step.of for step in steps} == {7}
 
 
-def test_upstream_short_trainings_warm_up_shortly():
-    default = train_parser.load_upstream_config(None)["training"]["optimizer"]["learn_rate"]
-    short = train_parser.load_upstream_config(None, max_steps=150)["training"]["optimizer"][
+def test_spacy_parser_short_trainings_warm_up_shortly():
+    default = train_parser.load_spacy_config(None)["training"]["optimizer"]["learn_rate"]
+    short = train_parser.load_spacy_config(None, max_steps=150)["training"]["optimizer"][
         "learn_rate"
     ]
-    longer = train_parser.load_upstream_config(None, max_steps=5000)["training"]["optimizer"][
+    longer = train_parser.load_spacy_config(None, max_steps=5000)["training"]["optimizer"][
         "learn_rate"
     ]
     assert short["warmup_steps"] == 15
