@@ -258,7 +258,7 @@ def test_batch_needs_no_trees_and_keeps_all_else(tmp_path: Path) -> None:
     assert same_trees(tmp_path / "a.conllu", tmp_path / "b.conllu")
     odd = tmp_path / "odd.conllu"
     odd.write_bytes(ODD.encode())
-    rerank_files(path, [odd], tmp_path / "c.conllu", n_threads=1)
+    rerank_files(path, [odd], tmp_path / "c.conllu", deps="keep", n_threads=1)
 
     def other_columns(file: Path) -> list[str]:
         lines = file.read_bytes().decode().split("\n")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import tee
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import ParserFile, named_files
+from tk_spacy.cli.file_commands import (
+    DepsOption,
+    ParserFile,
+    check_deps,
+    deps_notes,
+    named_files,
+    tell,
+)
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.ensemble.merging import MergedSource
@@ -18,10 +26,13 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import Form, write_kbest
+from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.treebank.data_notes import FilledColumns, missing_note
+from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn, DepsCount
 from tk_spacy.utils.model_dirs import is_parser, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.tables import Column, Table
@@ -32,6 +43,7 @@ from tk_spacy.workflows.model import external_parsers, merged_in_order, open_mod
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
+COUNTS = ("sentences", "words", "trees", "trees_per_sentence")
 
 
 def kbest(
@@ -43,18 +55,22 @@ def kbest(
     search: Search = "discrepancy",
     form: Form = "compact",
     parser_files: Mapping[str, Path] | None = None,
+    deps: Deps = "blank",
     progress: Progress | None = None,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     parser_files: other parsers' trees of the sentences, where the model was trained with such.
+    deps: what becomes of the column DEPS (see `enhanced`).
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
         raise UserError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
     if form not in FORMS:
         raise UserError(f"form is {form!r}; choose from {', '.join(FORMS)}")
+    if deps not in DEPS_CHOICES:
+        raise UserError(f"deps is {deps!r}; choose from {', '.join(DEPS_CHOICES)}")
     if source.is_dir():
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
     (job,) = find_jobs([source], target)
@@ -65,6 +81,7 @@ def kbest(
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
     counted = {"sentences": 0, "words": 0, "trees": 0}
+    column, filled = DepsColumn(deps), FilledColumns()
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
         sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
@@ -72,15 +89,21 @@ def kbest(
             counted["sentences"] += 1
             counted["words"] += len(sentence)
             counted["trees"] += len(trees)
+            filled.add(sentence)
             report.update(STAGE, min(counted["sentences"], size), size)
             yield sentence, trees
         if not counted["sentences"]:
             raise UserError(f"{job.source}: the file holds no sentence")
 
     report.begin(STAGE)
-    write_kbest(job.target, pairs(), form=form)
+    write_kbest(job.target, pairs(), form=form, deps=column)
     report.end(STAGE)
-    return {**counted, "trees_per_sentence": counted["trees"] / counted["sentences"]}
+    return {
+        **counted,
+        "trees_per_sentence": counted["trees"] / counted["sentences"],
+        "missing_columns": filled.missing(columns_read(parser.sources)),
+        "deps": asdict(column.count),
+    }
 
 
 def kbest_source(
@@ -178,6 +201,7 @@ def kbest_cli(
         ),
     ] = "compact",
     parser_file: ParserFile = None,
+    deps: DepsOption = "blank",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -202,6 +226,7 @@ def kbest_cli(
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
                 parser_files=named_files(parser_file),
+                deps=check_deps(deps),
                 progress=progress,
             )
         table = Table(
@@ -212,6 +237,16 @@ def kbest_cli(
                 Column("trees", "trees"),
                 Column("trees a sentence", "trees_per_sentence"),
             ),
-            rows=(tuple(counted.values()),),
+            rows=(tuple(counted[name] for name in COUNTS),),
         )
-        shell.result([table], {"input": str(source), "output": str(output), **counted})
+        missing = counted["missing_columns"]
+        notes = [missing_note(missing, given.named(str(given.paths[0])))] if missing else []
+        count = DepsCount(**counted["deps"])
+        document = {
+            "input": str(source),
+            "output": str(output),
+            **counted,
+            "notes": [*notes, *deps_notes(count, deps)],
+        }
+        shell.result([table], document)
+        tell(shell, notes, count, deps)

@@ -7,8 +7,8 @@ both: where the two agree, a tree is much more often right than either of them k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,10 @@ MAX_K = 10_000
 def source_names(*, backward: bool) -> tuple[str, ...]:
     """What scores are called: of a parser with its twin first the sum, then those of each."""
     return (f"{FORWARD}+backward", FORWARD, BACKWARD) if backward else (FORWARD,)
+
+
+_ATTRIBUTES = {"LEMMA": "LEMMA", "UPOS": "POS", "XPOS": "TAG", "FEATS": "MORPH"}
+"""spaCy's names of CoNLL-U's columns."""
 
 
 class SpacySource:
@@ -113,6 +117,14 @@ class SpacySource:
             for name in ([component, twin] if backward else [component])
         ]
         self._recent = Recent()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the pipeline embeds beside FORM, whether training had them or not."""
+        if not self.gold_tags:
+            return ()
+        embedded = set(_attributes(self.nlp.config.get("components", {})))
+        return tuple(name for name, attribute in _ATTRIBUTES.items() if attribute in embedded)
 
     def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence; its trees, if any, are not looked at."""
@@ -254,3 +266,12 @@ def _batches(docs: Iterable[Doc], words: int) -> Iterator[Sequence[Doc]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _attributes(config: Mapping[str, Any]) -> Iterator[str]:
+    """The attributes of tokens that any part of a config embeds."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _attributes(value)
+        elif name == "attrs" and isinstance(value, list):
+            yield from map(str, value)

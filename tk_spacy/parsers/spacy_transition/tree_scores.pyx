@@ -21,8 +21,8 @@ from tk_spacy.parsers.spacy_transition.arc_eager cimport (
 from tk_spacy.parsers.spacy_transition.context_scores cimport ContextScores, Scores, log_of_allowed
 
 
-def score_trees(ContextScores scorer, *, const int32_t[:, ::1] heads,
-                const int32_t[:, ::1] actions):
+def score_trees(ContextScores scorer not None, *, const int32_t[:, ::1] heads not None,
+                const int32_t[:, ::1] actions not None):
     """Log-probabilities float64[m] of projective trees of the scorer's sentence.
 
     heads: int32[m, n], 0-based, -1 for the root; actions: int32[m, n], the LEFT or RIGHT action
@@ -40,6 +40,9 @@ def score_trees(ContextScores scorer, *, const int32_t[:, ::1] heads,
     low, high = np.min(actions, initial=0), np.max(actions, initial=0)
     if low < -1 or high >= scorer.n_actions:
         raise ValueError(f"actions must be -1 to {scorer.n_actions - 1}, got {low} to {high}")
+    low, high = np.min(heads, initial=-1), np.max(heads, initial=-1)
+    if low < -1 or high >= scorer.n_words:
+        raise ValueError(f"heads must be -1 to {scorer.n_words - 1}, got {low} to {high}")
     logps = np.empty(heads.shape[0])
     cdef double[::1] logps_view = logps
     with nogil:

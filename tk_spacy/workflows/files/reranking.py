@@ -15,7 +15,10 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.tree_files import is_kbest
 from tk_spacy.kbest.writer import Pair
+from tk_spacy.parsers.base import columns_read
 from tk_spacy.treebank.conllu import Sentence, read_conllu, write_conllu
+from tk_spacy.treebank.data_notes import FilledColumns
+from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.workflows.model import Model
@@ -29,18 +32,27 @@ class FileReranker(FileWorker):
 
     k: candidates a sentence, None for the model's own number.
     parser_files: trees of other parsers for the inputs, where the model needs some.
+    deps: what becomes of the column DEPS.
     """
 
     model: Model
     k: int | None = None
     n_threads: int | None = None
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
+    deps: Deps = "blank"
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Any = None
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.source), str(job.target))
+        column, filled = DepsColumn(self.deps), FilledColumns()
+
+        def seen(pairs: Iterator[tuple[Sentence, Sentence]]) -> Iterator[tuple[Sentence, Sentence]]:
+            for given, final in pairs:
+                filled.add(given)
+                yield given, final
+
         kbest = is_kbest(job.source)
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
@@ -54,7 +66,13 @@ class FileReranker(FileWorker):
         # Closed whatever happens: where the target cannot be written, no thread reads on.
         with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
-            write_conllu(job.target, chosen)
+            # The trees that the DEPS of a k-best file were made for are not known.
+            write_conllu(
+                job.target,
+                (column(final, None if kbest else given) for given, final in seen(chosen)),
+            )
+        result.missing = tuple(filled.missing(self._columns(own=not kbest)))
+        result.deps = column.count
         result.seconds = time.perf_counter() - started
         return result
 
@@ -65,7 +83,7 @@ class FileReranker(FileWorker):
         report: Report | None,
         *,
         with_gold: bool,
-    ) -> Iterator[Sentence]:
+    ) -> Iterator[tuple[Sentence, Sentence]]:
         report = report or (lambda n: None)
         tally = Tally()
         waiting = 0
@@ -75,7 +93,7 @@ class FileReranker(FileWorker):
             if row != trees.base:
                 base = sentence.with_tree(trees.heads[trees.base], trees.deprels(trees.base))
             tally.add(sentence if with_gold else None, base, final)
-            yield final
+            yield sentence, final
             waiting += 1
             if waiting == REPORT_EVERY:
                 report(waiting)
@@ -86,6 +104,15 @@ class FileReranker(FileWorker):
         if tally.scored:
             tally.flush()
             result.parser, result.final = tally.counts
+
+    def _columns(self, *, own: bool) -> set[str]:
+        """What the reranker has learnt to read, and with `own` its parsers too.
+
+        All learnt from one treebank: what its schema has not seen filled, none has.
+        """
+        schema = self.model.reranker.schema
+        sources = self._own[0] if own else []
+        return set(schema.columns) | (columns_read(sources) & set(schema.filled))
 
     def _kbest_pairs(self, path: Path) -> Iterator[Pair]:
         weighed = self.model.reranker.needed_sources

@@ -29,6 +29,8 @@ from tk_spacy.parsers.sampling.search.search cimport rescore, search, search_aga
 from tk_spacy.parsers.sampling.search.structs cimport NONE, Buffer, Lattice, Model, Search
 from tk_spacy.parsers.sampling.search.tree cimport exact_score, set_tree
 
+from tk_spacy.utils.array_checks import checked
+from tk_spacy.parsers.sampling.search.checks import check_corpus, check_lattice, check_sentences
 from tk_spacy.parsers.sampling.search.decoder import check
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -79,12 +81,19 @@ cdef class Searches:
         self.asked = NULL
 
     def __init__(
-        self, Scorer scorer, fields, starts, lengths, sentences, arcs, *, siblings, grandparents,
-        int k, int exact, int restarts, int patience, double temperature, double label_share,
-        seeds, n_threads=None,
+        self, Scorer scorer not None, fields, starts, lengths, sentences, arcs, *, siblings,
+        grandparents, int k, int exact, int restarts, int patience, double temperature,
+        double label_share, seeds, n_threads=None,
     ):
         if scorer.model.order < 2:
             raise ValueError("a parser of order 1, expected 2 or 3: it has no pairs to score")
+        if self.spaces != NULL:
+            raise ValueError("these searches have begun; make new ones")
+        if k < 1:
+            raise ValueError(f"k is {k}, expected at least 1")
+        fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
+        sentences = check_sentences(sentences, len(starts), seeds)
+        check_lattice(arcs, lengths[sentences], scorer.model.n_cells)
         nothing = np.zeros(1, dtype=np.int32)
         self.scorer = scorer
         self.fields, self.starts, self.lengths, self.seeds = fields, starts, lengths, seeds
@@ -261,7 +270,7 @@ cdef class Searches:
 
     def learn(self, scores):
         """Take in the scores of the pairs that were `unscored`: float32[p], in the same order."""
-        cdef const float[::1] given = np.ascontiguousarray(scores, dtype=np.float32)
+        cdef const float[::1] given = checked("scores", scores, np.float32, None)
         counts = [self.asked[i].n for i in np.asarray(self.active).tolist()]
         if len(scores) != sum(counts):
             raise ValueError(f"{len(scores)} scores, expected {sum(counts)}")

@@ -14,6 +14,7 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
+from tk_spacy.features.columns cimport FIRST_MORPH
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.features.templates cimport Words, words_of
 from tk_spacy.parsers.sampling.search.lattice cimport arrange, begin, build, ensure, release, take
@@ -21,6 +22,10 @@ from tk_spacy.parsers.sampling.search.pruning cimport keep_heads, score_heads
 from tk_spacy.parsers.sampling.search.search cimport release_search, search
 from tk_spacy.parsers.sampling.search.tree cimport exact_score
 from tk_spacy.trees.spanning cimport max_tree
+from tk_spacy.utils.array_checks import checked
+from tk_spacy.parsers.sampling.search.checks import (
+    check_corpus, check_gold, check_kept, check_lattice, check_sentences,
+)
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
@@ -54,9 +59,11 @@ cdef class Scorer:
                 f"max_heads is {max_heads} and max_labels {max_labels}, expected at least 1 and at "
                 f"most {MAX_LABELS} labels"
             )
-        self.weights = np.ascontiguousarray(weights, dtype=np.float32)
-        self.pruner = np.ascontiguousarray(pruner, dtype=np.float32)
-        self.places = np.ascontiguousarray(places, dtype=np.uint8)
+        if morph_end < FIRST_MORPH:
+            raise ValueError(f"morph_end is {morph_end}, expected at least {FIRST_MORPH}")
+        self.weights = checked("weights", weights, np.float32, None)
+        self.pruner = checked("pruner", pruner, np.float32, None)
+        self.places = checked("places", places, np.uint8, None)
         for bit, name in ((1, "under the root"), (2, "elsewhere")):
             if not (self.places & bit).any():
                 raise ValueError(f"places allow no label {name}")
@@ -119,8 +126,8 @@ cdef int keep(
 
 
 def decode(
-    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int exact=1, int restarts,
-    int patience, double temperature, double label_share, seeds, kept=None, gold=None,
+    Scorer scorer not None, fields, starts, lengths, sentences, *, int k=1, int exact=1,
+    int restarts, int patience, double temperature, double label_share, seeds, kept=None, gold=None,
     costs=(0.0, 0.0), arcs=None, n_threads=None,
 ):
     """The best trees of sentences.
@@ -138,7 +145,18 @@ def decode(
 
     Returns (heads, labels, scores, counts): int32[rows of these sentences, k] twice, flat; float64
     [B, k] and int32[B], the trees found; best first.
+    Raises TypeError or ValueError for arrays that do not fit each other.
     """
+    if k < 1:
+        raise ValueError(f"k is {k}, expected at least 1")
+    fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
+    sentences = check_sentences(sentences, len(starts), seeds)
+    if arcs is not None:
+        check_lattice(arcs, lengths[sentences], scorer.model.n_cells)
+    if kept is not None:
+        check_kept(kept, starts, lengths, len(fields))
+    if gold is not None:
+        check_gold(gold, starts, lengths, len(fields), scorer.model.n_cells)
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] first = starts
     cdef const int32_t[::1] rows = lengths

@@ -18,6 +18,9 @@ from tk_spacy.parsers.sampling.search.lattice cimport build
 from tk_spacy.parsers.sampling.search.search cimport has_tree
 from tk_spacy.parsers.sampling.search.structs cimport Lattice, Model
 
+from tk_spacy.parsers.sampling.search.checks import (
+    check_corpus, check_gold, check_kept, check_sentences,
+)
 from tk_spacy.parsers.sampling.search.decoder import check
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -31,13 +34,14 @@ cdef struct Found:
     int32_t *first          # [n + 2]
 
 
-def kept_heads(Scorer scorer, fields, starts, lengths, *, n_threads=None):
+def kept_heads(Scorer scorer not None, fields, starts, lengths, *, n_threads=None):
     """The heads that the pruner keeps for each word.
 
     fields: int32[rows, F], flat.  starts, lengths: int32[S], the rows of each sentence.
     Returns (kept, kept_first): the heads of the word in flat row r are
     kept[kept_first[r]:kept_first[r + 1]] (int32; int64[rows + 1]), best first.
     """
+    fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] first = starts
     cdef const int32_t[::1] rows = lengths
@@ -80,8 +84,8 @@ cdef int kept_of_sentence(
 
 
 def lattice_arcs(
-    Scorer scorer, fields, starts, lengths, sentences, *, kept=None, gold=None, costs=(0.0, 0.0),
-    n_threads=None,
+    Scorer scorer not None, fields, starts, lengths, sentences, *, kept=None, gold=None,
+    costs=(0.0, 0.0), n_threads=None,
 ):
     """The arcs, labels and all, among which decoder.decode would search; others may score them too.
 
@@ -89,6 +93,12 @@ def lattice_arcs(
     word in row r, of the flat rows of these sentences, are first[r]:first[r + 1] (int64[rows + 1]);
     int32, int32 and float64[arcs], the scores with the loss where there is gold.
     """
+    fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
+    sentences = check_sentences(sentences, len(starts))
+    if kept is not None:
+        check_kept(kept, starts, lengths, len(fields))
+    if gold is not None:
+        check_gold(gold, starts, lengths, len(fields), scorer.model.n_cells)
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] begins = starts
     cdef const int32_t[::1] rows = lengths

@@ -1,5 +1,5 @@
-# What the search of a sentence works on: its model, its arcs and their scores (see lattice.pyx), and
-# its state (see search.pyx).
+# What the search of a sentence works on: its model, its arcs and their scores (lattice.pyx), its
+# state (search.pyx).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
