@@ -39,6 +39,25 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace a model that is there already.")
 ]
 
+Name = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of the model as a spaCy package, in letters, digits and underscores.",
+        show_default="the treebank's",
+    ),
+]
+
+Licence = Annotated[
+    str,
+    typer.Option(
+        "--licence",
+        "--license",
+        help="Licence of the model, for its meta.json and `spacy package`; your choice, as far as "
+        "the treebank's allows.",
+        show_default="none",
+    ),
+]
+
 Workdir = Annotated[
     Path | None,
     typer.Option(

@@ -37,6 +37,8 @@ def train_cli(
     output: parser_options.Output,
     test: parser_options.Test = None,
     overwrite: parser_options.Overwrite = False,
+    name: parser_options.Name = None,
+    licence: parser_options.Licence = "",
     workdir: parser_options.Workdir = None,
     seed: parser_options.Seed = 0,
     threads: Threads = None,
@@ -150,6 +152,8 @@ def train_cli(
             test=test,
             output=output,
             overwrite=overwrite,
+            name=name,
+            licence=licence,
             workdir=workdir,
             parsers=chosen_parsers(parsers, spacy_pipeline=spacy_pipeline),
             sampling=changed(

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.names import Search
+from tk_spacy.parsers.names import Search, backward_name
 from tk_spacy.parsers.spacy_transition.cache import Recent
 from tk_spacy.parsers.spacy_transition.directed_parser import ReadBatch, Reading, listened_pipes
-from tk_spacy.parsers.spacy_transition.training import backward_name, train_spacy_parser
+from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
 from tk_spacy.parsers.spacy_transition.tree_pool import Pool
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
