@@ -22,7 +22,11 @@ from tk_spacy.features.columns cimport (
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.utils.index_checks cimport check_power, check_values
 from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
+
+PARTS_AT_A_TIME = 1 << 16
+"""Parts that are scored between two looks for signals, a small part of a second."""
 
 FRAME = "frame"
 """A head and all its modifiers: no part type of slots, but features have it (parts.extract_frames).
@@ -264,10 +268,13 @@ def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
     owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(item) for item in rows])
     starts = (np.cumsum(lengths) - lengths).astype(np.int32)
     _check_rows(words.shape[1], lengths, together, owners, kind)
-    _add_scores(
-        words, starts, lengths, together, owners, kind, weights, scores,
-        effective_n_threads(n_threads),
-    )
+    for first in range(0, len(together), PARTS_AT_A_TIME):
+        raise_if_stopped()
+        some = slice(first, first + PARTS_AT_A_TIME)
+        _add_scores(
+            words, starts, lengths, together[some], owners[some], kind, weights, scores[some],
+            effective_n_threads(n_threads),
+        )
     done = 0
     for item in out:
         item += scores[done : done + len(item)]

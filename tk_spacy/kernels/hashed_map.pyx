@@ -21,6 +21,8 @@ import numpy as np
 
 from tk_spacy.utils.index_checks cimport check_power, check_values
 from tk_spacy.kernels.template_kernel cimport length_bin
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
+
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef extern from "hashed_sum.h":
@@ -129,8 +131,11 @@ def add_support(
     cdef uint32_t mask = <uint32_t>(table.shape[0] - 1), hashed
     cdef uint32_t edges[4]
     cdef Py_ssize_t q, i, j
+    cdef Listener listener = Listener()
     with nogil:
         for q in range(weights.shape[0]):
+            if is_stopped(&listener.watch):
+                break
             n_edges = hash_edge(seed, columns[2, q], skip_edge, edges)
             if columns[1, q] != 0:
                 edges[n_edges] = hash_label(seed, columns[1, q])
@@ -143,6 +148,7 @@ def add_support(
                             table[hashed & mask] -= weights[q]
                         else:
                             table[hashed & mask] += weights[q]
+    listener.check()
 
 
 def add_map_scores(

@@ -16,6 +16,8 @@ import numpy as np
 
 from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.kernels.template_kernel cimport NODE, length_bin
+
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef extern from "simd.h":
@@ -25,6 +27,7 @@ cdef extern from "simd.h":
 
 cdef enum:
     BLOCK = 2048   # support nodes or parts at a time: their running values stay in L1
+    PAIRS_AT_A_TIME = 1 << 26   # between two looks for signals, a small part of a second
 
 
 def count_matches(nodes, columns, *, n_threads=None):
@@ -95,9 +98,13 @@ def add_part_scores(counts, parts, columns, weights, kinds, skips, out, *, n_thr
     in_columns = np.cumsum(3 - 2 * node) - (3 - 2 * node)
     checked_range("parts", parts[:, in_parts[node]], 0, counts.shape[0] - 1)
     checked_range("columns", columns[in_columns[node]], 0, counts.shape[1] - 1)
-    if parts.shape[0] and columns.shape[1]:
+    n_threads = effective_n_threads(n_threads)
+    step = max(1, PAIRS_AT_A_TIME // max(1, columns.shape[1]))
+    for first in range(0, parts.shape[0] if columns.shape[1] else 0, step):
+        raise_if_stopped()
+        some = slice(first, first + step)
         _add_part_scores(
-            counts, parts, columns, weights, kinds, skips, out, effective_n_threads(n_threads)
+            counts, parts[some], columns, weights, kinds, skips, out[some], n_threads
         )
 
 

@@ -28,6 +28,9 @@ Trained = TypeVar("Trained", bound="StoredModel")
 Decision = TypeVar("Decision")
 """What a component decides about one sentence."""
 
+BOUNDS = "bounds"
+"""The kind of warning about Docs without sentence bounds."""
+
 ErrorHandler = Callable[[str, Any, list[Doc], Exception], None]
 
 
@@ -157,6 +160,13 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
                 f"the {reader} uses {', '.join(missing)}, which a Doc lacks: it will {verb} worse; "
                 f"put the components that set them before it in the pipeline",
             )
+
+    def _warn_of_length(self, words: int) -> None:
+        """Warn where a Doc without sentence bounds has so many words, 0 for a usual number."""
+        if words:
+            from tk_spacy.pipeline.long_docs import LONG_ADVICE  # noqa: PLC0415
+
+            self._warn(BOUNDS, f"a Doc of {words} words has no sentence bounds: {LONG_ADVICE}")
 
     # Training and scoring
 

@@ -122,12 +122,13 @@ class ParserComponent(
 
         Raises UserError where the component is not trained, or what it needs not installed.
         """
-        from tk_spacy.pipeline import doc_parsing  # noqa: PLC0415
+        from tk_spacy.pipeline import doc_parsing, long_docs  # noqa: PLC0415
 
         parser = self._needed()
         for doc in docs:
             if len(doc):
                 self._warn_of_doc(parser, doc)
+                self._warn_of_length(long_docs.unbounded_words(doc))
         return doc_parsing.parse_docs(parser, docs, n_threads=self.n_threads)
 
     def set_annotations(

@@ -15,7 +15,7 @@ from spacy.training import Example
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import TK_RERANKER, backward_name
-from tk_spacy.pipeline.base import TrainedComponent, add_component
+from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
 from tk_spacy.pipeline.checks import check_config, check_count
 from tk_spacy.pipeline.parser_base import check_source
 from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
@@ -146,7 +146,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
         Raises UserError where the component is not trained or its parser is not in the pipeline.
         """
-        from tk_spacy.pipeline import doc_reranking  # noqa: PLC0415
+        from tk_spacy.pipeline import doc_reranking, long_docs  # noqa: PLC0415
         from tk_spacy.pipeline.sources import as_doc_source  # noqa: PLC0415
         from tk_spacy.spacy_io import doc_trees  # noqa: PLC0415
 
@@ -156,6 +156,9 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         self._warn_of_parsers(nlp, docs)
         sentences = [doc_trees.read_sentences(doc) for doc in docs]
         for doc, own in zip(docs, sentences, strict=True):
+            # After a parser sentence bounds are there in any case; what has one sentence had none.
+            if len(own) == 1 and not self._is_warned_of():
+                self._warn_of_length(long_docs.long_words(own[0]))
             if own:
                 self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
         choices = doc_reranking.choose_trees(
@@ -167,6 +170,13 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             n_threads=self.n_threads,
         )
         return [[next(choices) for _ in own] for own in sentences]
+
+    def _is_warned_of(self) -> bool:
+        """Whether a parser before it has warned of Docs without sentence bounds already."""
+        return any(
+            isinstance(pipe, TrainedComponent) and BOUNDS in pipe._warned
+            for _, pipe in self.nlp.components
+        )
 
     def set_annotations(self, docs: Sequence[Doc], choices: "Sequence[Sequence[Choice]]") -> None:
         """Write the chosen trees, and the records about them.

@@ -10,6 +10,8 @@ from libc.stdint cimport int32_t
 
 import numpy as np
 
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
+
 cdef double EPSILON = 1e-8
 
 
@@ -43,9 +45,12 @@ def learn_arcs(
     cdef double[::1] ws = ws_array, us = us_array, gs = gs_array, p = p_array
     cdef Py_ssize_t _epoch, i, j, a, f, start, stop
     cdef double step = 0.0, slope, change
+    cdef Listener listener = Listener()
     with nogil:
         for _epoch in range(epochs):
             for i in range(n_words):
+                if is_stopped(&listener.watch):
+                    break
                 start, stop = starts[i], starts[i + 1]
                 if stop - start < 2:
                     continue
@@ -68,6 +73,7 @@ def learn_arcs(
                     w[j] -= change
                     u[j] -= step * change
                 step += 1.0
+    listener.check()
     if step == 0.0:
         return w_array, ws_array
     return w_array - u_array / step, ws_array - us_array / step

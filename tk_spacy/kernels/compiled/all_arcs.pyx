@@ -17,6 +17,8 @@ from tk_spacy.kernels.compiled.blocks cimport (
 )
 from tk_spacy.kernels.compiled.scoring cimport CompiledParts, check_encoded
 from tk_spacy.kernels.template_kernel cimport length_bin
+
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
@@ -48,6 +50,7 @@ def score_all_arcs(CompiledParts parts not None, ids, singles, *, n_threads=None
     sums = np.zeros((len(labels), *shape))
     extra = np.zeros(shape)
     for block, own in zip(parts.blocks, named):
+        raise_if_stopped()
         left, right = _floats(parts, block, ids, singles, n_left, n_right, threads)
         runs = _runs(block, np.searchsorted(labels, own).astype(np.int32))
         _multiply(left, right, runs, sums, extra, threads)

@@ -21,6 +21,7 @@ from tk_spacy.kernels.compiled.blocks cimport (
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 from tk_spacy.kernels.compiled.row_cache cimport RowKeeper
 from tk_spacy.kernels.template_kernel cimport NODE, check_part_nodes, length_bin
+from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
@@ -169,13 +170,23 @@ cdef class CompiledParts:
         cdef size_t[::1] views = views_of(blocks)
         # Rows of words, for each thread.
         cdef uint8_t[:, ::1] rows = np.empty((n_threads, MOST_ROWS * BLOCK_SIZE), dtype=np.uint8)
+        cdef Py_ssize_t n_tasks = n_blocks * n_runs
+        cdef Listener listener = Listener(<int>n_tasks)
+        # Turns of waiting come in chunks, too: of each thread's one begins with such a turn.
         for task in prange(
-            n_blocks * n_runs, nogil=True, schedule="dynamic", chunksize=4, num_threads=n_threads
+            n_tasks + 4 * n_threads, nogil=True, schedule="dynamic", chunksize=4,
+            num_threads=n_threads,
         ):
-            self._score_run(
-                <const BlockView *>views[task // n_runs], runs, task % n_runs, parts,
-                &sums[task // n_runs, 0], &rows[threadid(), 0],
-            )
+            if task >= n_tasks:
+                await_others(&listener.watch)
+                continue
+            if not is_stopped(&listener.watch):
+                self._score_run(
+                    <const BlockView *>views[task // n_runs], runs, task % n_runs, parts,
+                    &sums[task // n_runs, 0], &rows[threadid(), 0],
+                )
+            task_done(&listener.watch)
+        listener.check()
         return 0
 
     cdef void _score_run(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_label
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.tree_files import is_kbest
 from tk_spacy.kbest.writer import Pair
@@ -24,6 +26,9 @@ from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report,
 from tk_spacy.workflows.model import Model
 
 REPORT_EVERY = 50
+
+Decided = tuple[Sentence, Tree, Tree]
+"""A sentence, the first parser's own tree of it, and the chosen one."""
 
 
 @dataclass(slots=True)
@@ -62,9 +67,8 @@ class FileReranker(FileWorker):
                 "them out"
             )
         started = time.perf_counter()  # the model's loading is not the file's
-        pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job)
         # Closed whatever happens: where the target cannot be written, no thread reads on.
-        with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
+        with closing(self._choices(job, kbest=kbest)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
             # The trees that the DEPS of a k-best file were made for are not known.
             write_conllu(
@@ -76,9 +80,37 @@ class FileReranker(FileWorker):
         result.seconds = time.perf_counter() - started
         return result
 
+    def _choices(self, job: Job, *, kbest: bool) -> Generator[Decided, None, None]:
+        """Each sentence with the first parser's own tree, and the one that is chosen."""
+        if kbest:
+            yield from self._decided(self._kbest_pairs(job.source))
+        elif self.model.external_parsers:
+            # Lists of whole sentences: files know of no pieces.
+            sentences, again = tee(_read(job))
+            yield from self._decided(zip(sentences, self._lists(job, again), strict=True))
+        else:
+            # Long sentences in pieces, of which each has its own choice.
+            for sentence, of_pieces in by_sentence(_read(job), partial(self._of_pieces, job)):
+                link = link_label(self._inventory.names) if len(of_pieces) > 1 else ""
+                base = join_trees([base for _, base, _ in of_pieces], link=link)
+                yield sentence, base, join_trees([final for *_, final in of_pieces], link=link)
+
+    def _of_pieces(self, job: Job, pieces: Iterable[Sentence]) -> Generator[Decided, None, None]:
+        pieces, again = tee(pieces)
+        return self._decided(zip(pieces, self._lists(job, again), strict=True))
+
+    def _decided(self, pairs: Iterable[Pair]) -> Generator[Decided, None, None]:
+        with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
+            for sentence, trees, row in choices:
+                final = trees.heads[row], trees.deprels(row)
+                base = final
+                if row != trees.base:
+                    base = trees.heads[trees.base], trees.deprels(trees.base)
+                yield sentence, base, final
+
     def _reranked(
         self,
-        choices: Iterator[tuple[Sentence, CandidateList, int]],
+        choices: Iterator[Decided],
         result: FileResult,
         report: Report | None,
         *,
@@ -87,11 +119,9 @@ class FileReranker(FileWorker):
         report = report or (lambda n: None)
         tally = Tally()
         waiting = 0
-        for sentence, trees, row in choices:
-            final = sentence.with_tree(trees.heads[row], trees.deprels(row))
-            base = final
-            if row != trees.base:
-                base = sentence.with_tree(trees.heads[trees.base], trees.deprels(trees.base))
+        for sentence, own, chosen in choices:
+            final = sentence.with_tree(*chosen)
+            base = final if own is chosen else sentence.with_tree(*own)
             tally.add(sentence if with_gold else None, base, final)
             yield sentence, final
             waiting += 1
@@ -128,7 +158,8 @@ class FileReranker(FileWorker):
                 )
             yield sentence, trees
 
-    def _parsed_pairs(self, job: Job) -> Iterator[Pair]:
+    def _lists(self, job: Job, sentences: Iterable[Sentence]) -> Iterator[CandidateList]:
+        """The candidates that the model's parsers find."""
         own, k = self._own
         model = self.model
         source = model.in_order(
@@ -140,6 +171,9 @@ class FileReranker(FileWorker):
             ],
             n_threads=self.n_threads,
         )
-        # The input's trees are only compared with, and need be none.
-        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
-        return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
+        return source.candidates(sentences, k=self.k or k)
+
+
+def _read(job: Job) -> Iterator[Sentence]:
+    # The input's trees are only compared with, and need be none.
+    return read_conllu(job.source, trees="any", single_root=False)

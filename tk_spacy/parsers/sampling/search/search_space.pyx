@@ -13,7 +13,10 @@ from libc.string cimport memcpy
 import numpy as np
 
 from tk_spacy.features.templates cimport Words, words_of
-from tk_spacy.parsers.sampling.search.decoder cimport Scorer, Workspace, free_spaces, keep, prune
+from tk_spacy.parallel.stopping cimport Listener, await_others, task_done
+from tk_spacy.parsers.sampling.search.decoder cimport (
+    Scorer, Workspace, free_spaces, keep, prune, watch_spaces,
+)
 from tk_spacy.parsers.sampling.search.lattice cimport build
 from tk_spacy.parsers.sampling.search.search cimport has_tree
 from tk_spacy.parsers.sampling.search.structs cimport Lattice, Model
@@ -54,15 +57,23 @@ def kept_heads(Scorer scorer not None, fields, starts, lengths, *, n_threads=Non
     cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
     if spaces == NULL:
         raise MemoryError("no memory for decoding")
+    cdef int n = <int>first.shape[0]
+    cdef Listener listener = Listener(n)
+    watch_spaces(spaces, threads, &listener.watch)
     for i in prange(
-        first.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
     ):
+        if i >= n:
+            await_others(&listener.watch)
+            continue
         status[i] = kept_of_sentence(
             &spaces[threadid()], &scorer.model,
             words_of(&words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end),
             &heads[first[i], 0], width,
         )
+        task_done(&listener.watch)
     free_spaces(spaces, threads)
+    listener.check()
     check(status_array)
     there = heads_array >= 0
     kept_first = np.zeros(len(fields) + 1, dtype=np.int64)
@@ -119,9 +130,15 @@ def lattice_arcs(
         free(spaces)
         free(found)
         raise MemoryError("no memory for decoding")
+    cdef int n = <int>chosen.shape[0]
+    cdef Listener listener = Listener(n)
+    watch_spaces(spaces, threads, &listener.watch)
     for i in prange(
-        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
     ):
+        if i >= n:
+            await_others(&listener.watch)
+            continue
         s = chosen[i]
         status[i] = arcs_of_sentence(
             &spaces[threadid()], &scorer.model,
@@ -131,6 +148,7 @@ def lattice_arcs(
             &gold_labels[begins[s]] if with_gold else NULL,
             head_cost, label_cost, &found[i],
         )
+        task_done(&listener.watch)
     free_spaces(spaces, threads)
     cdef Py_ssize_t total = 0, n_rows = 0, at = 0, row = 0
     for i in range(chosen.shape[0]):
@@ -156,6 +174,7 @@ def lattice_arcs(
         row += rows[chosen[i]]
     first[n_rows] = at
     free(found)
+    listener.check()
     check(status_array)
     return first_array, heads_array[:total], labels_array[:total], scores_array[:total]
 

@@ -10,6 +10,7 @@ from tk_spacy.features.columns cimport FIRST_MORPH, H, LABEL_M, M, WIDTH
 from tk_spacy.features.templates cimport (
     Sink, Words, id_sink, listed_score, most_features, part_features, words_of,
 )
+from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parsers.sampling.search.crossing cimport crosses, crossing_score
 from tk_spacy.parsers.sampling.search.decoder cimport Scorer
 from tk_spacy.parsers.sampling.search.structs cimport CROSSING_UNIT, Model
@@ -22,6 +23,7 @@ from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
     ARC = 0
+    PARTS_AT_A_TIME = 32
 
 
 def part_scores(
@@ -61,15 +63,22 @@ cdef int _part_scores(
     cdef uint32_t *ids = <uint32_t *>malloc(threads * room * sizeof(uint32_t))
     if ids == NULL:
         raise MemoryError("no memory for features")
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, n = (rows.shape[0] + PARTS_AT_A_TIME - 1) // PARTS_AT_A_TIME
+    cdef Listener listener = Listener(<int>n)
     for i in prange(
-        rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=threads
+        n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
     ):
-        scores[i] = part_score(
-            &scorer.model, &fields[starts[owners[i]], 0], fields.shape[1], lengths[owners[i]],
-            &rows[i, 0], kind, ids + threadid() * room,
-        )
+        if i >= n:
+            await_others(&listener.watch)
+            continue
+        if not is_stopped(&listener.watch):
+            score_some(
+                &scorer.model, fields, starts, lengths, owners, rows, i * PARTS_AT_A_TIME, kind,
+                ids + threadid() * room, scores,
+            )
+        task_done(&listener.watch)
     free(ids)
+    listener.check()
     return 0
 
 
@@ -100,10 +109,13 @@ def crossing_scores(
     cdef int64_t total
     cdef Words x = words_of(&fields[0, 0], fields.shape[1], n + 2, scorer.model.morph_end)
     cdef uint32_t ids[MOST_CROSSING]
+    cdef Listener listener = Listener()
     with nogil:
         for j in range(heads.shape[0]):
             total = 0
             for m in range(1, n + 1):
+                if is_stopped(&listener.watch):
+                    break
                 number = 0
                 for other in range(1, n + 1):
                     number += crosses(
@@ -115,6 +127,21 @@ def crossing_scores(
                         &scorer.model, &x, heads[j, m - 1], m, labels[j, m - 1], ids
                     )
             out[j] += <double>total / CROSSING_UNIT
+    listener.check()
+
+
+cdef void score_some(
+    const Model *model, const int32_t[:, ::1] fields, const int32_t[::1] starts,
+    const int32_t[::1] lengths, const int32_t[::1] owners, const int32_t[:, ::1] rows,
+    Py_ssize_t first, int kind, uint32_t *ids, double[::1] scores,
+) noexcept nogil:
+    """Score PARTS_AT_A_TIME parts, or as many as there are from the first on."""
+    cdef Py_ssize_t i
+    for i in range(first, min(first + PARTS_AT_A_TIME, rows.shape[0])):
+        scores[i] = part_score(
+            model, &fields[starts[owners[i]], 0], fields.shape[1], lengths[owners[i]], &rows[i, 0],
+            kind, ids,
+        )
 
 
 cdef double part_score(

@@ -15,6 +15,7 @@ from tk_spacy.features.columns cimport (
 from tk_spacy.features.templates cimport (
     Sink, Words, id_sink, most_features, part_features, words_of,
 )
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
 from tk_spacy.parsers.sampling.search.crossing cimport crosses
 from tk_spacy.parsers.sampling.search.templates cimport (
     MOST_EXTRA, MOST_PRUNER, arc_templates, crossing_templates, pruner_templates,
@@ -154,8 +155,11 @@ cdef class Learner:
         cdef uint32_t[:, ::1] features = np.empty((n + 1, MOST_PRUNER), dtype=np.uint32)
         cdef int32_t[::1] counts = np.zeros(n + 1, dtype=np.int32)
         cdef double[::1] scores = np.zeros(n + 1)
+        cdef Listener listener = Listener()
         with nogil:
             for m in range(1, n + 1):
+                if is_stopped(&listener.watch):
+                    break
                 highest = -INFINITY
                 for h in range(n + 1):
                     if h == m:
@@ -185,6 +189,7 @@ cdef class Learner:
                         change = rate * slope / sqrt(self.squares[ids[i]])
                         self.w[ids[i]] += <float>change
                         self.sums[ids[i]] += (self.steps - 1) * change
+        listener.check()
 
     cdef int reserve(self) except -1:
         """Room for the features of one word in two trees."""
