@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import tee
-from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.kbest.tree_files import is_kbest
+from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
-from tk_spacy.treebank.conllu import Sentence, read_conllu, write_conllu
+from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.workflows.model import Model
@@ -41,7 +39,8 @@ class FileReranker(FileWorker):
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.source), str(job.target))
-        kbest = is_kbest(job.source)
+        file = TreesFile(job.source)
+        kbest = file.form is not None
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
@@ -50,7 +49,7 @@ class FileReranker(FileWorker):
                 "them out"
             )
         started = time.perf_counter()  # the model's loading is not the file's
-        pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job)
+        pairs = self._kbest_pairs(file) if kbest else self._parsed_pairs(file, job)
         # Closed whatever happens: where the target cannot be written, no thread reads on.
         with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
@@ -87,21 +86,22 @@ class FileReranker(FileWorker):
             tally.flush()
             result.parser, result.final = tally.counts
 
-    def _kbest_pairs(self, path: Path) -> Iterator[Pair]:
+    def _kbest_pairs(self, file: TreesFile) -> Iterator[Pair]:
         weighed = self.model.reranker.needed_sources
         # Expanded files do not name their parser: it is taken for the model's.
         source = weighed[0] if weighed else "kbest"
-        pairs = read_kbest(path, inventory=self._inventory, source=source, k=self.k)
+        pairs = file.lists(inventory=self._inventory, source=source, k=self.k)
         for number, (sentence, trees) in enumerate(pairs):
             missing = [name for name in weighed if name not in trees.sources]
             if missing and not number:
                 raise UserError(
-                    f"{path}: has the scores of {', '.join(trees.sources)}, but the model needs "
-                    f"those of {', '.join(missing)}: it was trained with another parser's lists"
+                    f"{file.name}: has the scores of {', '.join(trees.sources)}, but the model "
+                    f"needs those of {', '.join(missing)}: it was trained with another parser's "
+                    "lists"
                 )
             yield sentence, trees
 
-    def _parsed_pairs(self, job: Job) -> Iterator[Pair]:
+    def _parsed_pairs(self, file: TreesFile, job: Job) -> Iterator[Pair]:
         own, k = self._own
         model = self.model
         source = model.in_order(
@@ -114,5 +114,5 @@ class FileReranker(FileWorker):
             n_threads=self.n_threads,
         )
         # The input's trees are only compared with, and need be none.
-        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
+        sentences, again = tee(file.sentences(trees="any", single_root=False))
         return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
