@@ -20,7 +20,7 @@ from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.workdir import WORK_MARK, check_regular
+from tk_spacy.utils.workdir import WORK_MARK
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
@@ -247,15 +247,13 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
 
     One file goes to the file `output` (STDOUT for standard output), or into it where it is a
     directory; directories, or several inputs, go into the directory `output`, which mirrors their
-    structure, work directories of trainings left out.  Raises UserError where an input is missing
+    structure, work directories of trainings left out.  A file may be a pipe.  Raises UserError where an input is missing
     or holds nothing to do, where an output would replace an input, or where several files would go
     into one.
     """
     for path in inputs:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
-        if not path.is_dir():
-            check_regular(path)
     if len(inputs) == 1 and not inputs[0].is_dir():
         if output == Path(STDOUT):
             return [Job(inputs[0], output)]
@@ -319,12 +317,17 @@ def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
 
 
 def estimate_sentences(paths: Iterable[Path]) -> list[int]:
-    """About how many sentences files hold, from their bytes alone; 0 for an unreadable one."""
+    """About how many sentences files hold, from their bytes alone.
+
+    0 for an unreadable one, and for a pipe, which can be read only once.
+    """
     return [_estimate(path) for path in paths]
 
 
 def _estimate(path: Path) -> int:
     count, before = 0, b"\n"
+    if not path.is_file():
+        return 0
     try:
         with path.open("rb") as file:
             while block := file.read(1 << 20):

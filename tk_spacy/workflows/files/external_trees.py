@@ -9,6 +9,7 @@ from pathlib import Path
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource
+from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.workflows.files.worker import Job
 
 
@@ -52,7 +53,7 @@ class ExternalFiles:
                     f"--view-file {name}=FILE"
                 )
             path = self._path(self.paths[name], job.source)
-            if job.target.resolve() == path.resolve():
+            if job.target != Path(STDOUT) and job.target.resolve() == path.resolve():
                 raise UserError(f"{path}: the output would replace these trees; choose another")
             file = TreeFile(path, inventory=inventory, source=name)
             if file.scored != scored:
