@@ -76,7 +76,7 @@ def run_on_files(
         with standard_input(inputs) as given, progress_of(shell) as progress:
             results = work(given.paths, output, progress=progress)
         for result in results:
-            result.source = given.named(result.source)
+            result.input = given.named(result.input)
             result.error = result.error and given.named(result.error)
         rows = [result.to_dict() for result in results]
         whole = total(results).to_dict()
@@ -87,7 +87,7 @@ def run_on_files(
         if skipped:
             shell.say(f"{skipped} skipped: the output is there already (--overwrite replaces it).")
         for result in failed:
-            shell.error(result.error or result.source)
+            shell.error(result.error or result.input)
     if failed:
         raise typer.Exit(EXIT_ERROR)
 

@@ -38,14 +38,14 @@ class FileReranker(FileWorker):
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
-        result = FileResult(str(job.source), str(job.target))
-        file = TreesFile(job.source)
+        result = FileResult(str(job.input), str(job.target))
+        file = TreesFile(job.input)
         kbest = file.form is not None
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
             raise UserError(
-                f"{job.source}: has candidates already, to which trees in files add nothing; leave "
+                f"{job.input}: has candidates already, to which trees in files add nothing; leave "
                 "them out"
             )
         started = time.perf_counter()  # the model's loading is not the file's

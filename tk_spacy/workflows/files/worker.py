@@ -23,7 +23,7 @@ Report = Callable[[int], None]
 class Job:
     """One file to work on, and where the result goes."""
 
-    source: Path
+    input: Path
     target: Path
 
 
@@ -38,7 +38,7 @@ class FileResult:
         is nothing to choose from.
     """
 
-    source: str
+    input: str
     target: str
     status: str = "done"
     error: str | None = None
@@ -58,7 +58,7 @@ class FileResult:
             for row in [scores_from_counts(counts[None])]
         }
         return {
-            "input": self.source,
+            "input": self.input,
             "output": self.target,
             "status": self.status,
             "error": self.error,
@@ -88,8 +88,8 @@ class FileWorker(ABC):
             reason = f"{job.target}: {error.strerror or error}"
         except Exception as error:
             # A fault of ours, but hours of other files must not be lost to it.
-            reason = f"{job.source}: {type(error).__name__}: {error}"
-        return FileResult(str(job.source), str(job.target), status="failed", error=reason)
+            reason = f"{job.input}: {type(error).__name__}: {error}"
+        return FileResult(str(job.input), str(job.target), status="failed", error=reason)
 
 
 class Tally:
