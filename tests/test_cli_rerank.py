@@ -182,7 +182,7 @@ def test_cli_rerank_reads_a_pipe(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert (tmp_path / "piped.conllu").read_bytes() == (tmp_path / "out.conllu").read_bytes()
     with pipe(tmp_path / "pipe", b"") as path:
-        result = rerank(path, "-o", tmp_path / "none.conllu")
+        result = rerank(path, "-o", tmp_path / "none.conllu", "--quiet")
     assert (result.exit_code, result.stderr) == (
         1, f"Error: {path}: the file holds no sentence; give a file with CoNLL-U in it\n",
     )  # fmt: skip

@@ -129,8 +129,8 @@ def test_training_lists_may_come_from_a_pipe(kbest, tmp_path):
     expected = {s.forms: t for s, t in read_kbest(kbest, inventory=LabelInventory())}
     with pipe(tmp_path / "pipe", kbest.read_bytes()) as path:
         lists = lists_from_file(path, sentences, sources=["spacy"], inventory=LabelInventory(), k=K)
-    for sentence, trees in zip(sentences, lists, strict=True):
-        assert trees.scores.tolist() == expected[sentence.forms].scores.tolist()
+    for sentence, found in zip(sentences, lists, strict=True):
+        assert found.scores.tolist() == expected[sentence.forms].scores.tolist()
 
 
 def test_training_loads_a_model(tmp_path):

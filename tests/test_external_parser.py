@@ -227,7 +227,7 @@ def test_kbest_refuses_trees_for_other_models(tmp_path: Path) -> None:
 
 def test_rerank_reads_all_from_pipes(tmp_path: Path) -> None:
     path, test, trees = mixed_training()[0], treebank()["test"], single()["test"]
-    given = ("--threads", 1, "--view-file")
+    given = ("--threads", 1, "--parser-file")
     done = invoke("rerank", path, test, "-o", tmp_path / "a", *given, f"single={trees}")
     assert done.exit_code == 0, done.output
     with (

@@ -50,8 +50,7 @@ class OpenTreebank:
                 break
         else:
             if not comments:
-                cure = "give a file with CoNLL-U in it"
-                raise TreebankError(self.name, 0, f"the file holds no sentence; {cure}")
+                raise self._empty()
         # What is not UTF-8 is an error of the reader's, which names its line.
         self.comments = tuple(line.decode(errors="replace") for line in comments)
         self._unread: Iterator[bytes] | None = chain(seen, lines)
@@ -59,13 +58,24 @@ class OpenTreebank:
     def sentences(
         self, *, trees: Trees = "required", single_root: bool = True
     ) -> Iterator[Sentence]:
-        """The sentences, as `read_conllu` reads them; they can be read once."""
+        """The sentences, as `read_conllu` reads them; they can be read once.
+
+        The first one is read at once, so that what is wrong from the start is said at the start.
+        """
         if self._unread is None:
             raise ValueError(f"the sentences of {self.name} were read before")
         # Not kept here: who stops early and lets the sentences go closes the file.
         unread, self._unread = self._unread, None
         reader = Reader(self.name, trees == "required", single_root, any_trees=trees == "any")
-        return reader.sentences(unread)
+        sentences = reader.sentences(unread)
+        first = next(sentences, None)
+        if first is None:
+            raise self._empty()
+        return chain([first], sentences)
+
+    def _empty(self) -> TreebankError:
+        cure = "give a file with CoNLL-U in it"
+        return TreebankError(self.name, 0, f"the file holds no sentence; {cure}")
 
 
 def _lines(path: str, name: str) -> Iterator[bytes]:

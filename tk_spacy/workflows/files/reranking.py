@@ -41,6 +41,8 @@ class FileReranker(FileWorker):
         result = FileResult(str(job.input), str(job.target))
         file = TreesFile(job.input)
         kbest = file.form is not None
+        # The input's trees are only compared with, and need be none.
+        sentences = iter(()) if kbest else file.sentences(trees="any", single_root=False)
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
@@ -49,7 +51,7 @@ class FileReranker(FileWorker):
                 "them out"
             )
         started = time.perf_counter()  # the model's loading is not the file's
-        pairs = self._kbest_pairs(file) if kbest else self._parsed_pairs(file, job)
+        pairs = self._kbest_pairs(file) if kbest else self._parsed_pairs(sentences, job)
         # Closed whatever happens: where the target cannot be written, no thread reads on.
         with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
@@ -101,7 +103,7 @@ class FileReranker(FileWorker):
                 )
             yield sentence, trees
 
-    def _parsed_pairs(self, file: TreesFile, job: Job) -> Iterator[Pair]:
+    def _parsed_pairs(self, sentences: Iterator[Sentence], job: Job) -> Iterator[Pair]:
         own, k = self._own
         model = self.model
         source = model.in_order(
@@ -113,6 +115,5 @@ class FileReranker(FileWorker):
             ],
             n_threads=self.n_threads,
         )
-        # The input's trees are only compared with, and need be none.
-        sentences, again = tee(file.sentences(trees="any", single_root=False))
-        return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
+        ours, again = tee(sentences)
+        return zip(ours, source.candidates(again, k=self.k or k), strict=True)
