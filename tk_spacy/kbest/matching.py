@@ -8,7 +8,7 @@ refused with the file, the line and the cure.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from tk_spacy.errors import CandidateError
@@ -169,7 +169,7 @@ class Matcher:
             return None
         for found in self._waiting.values():
             own = found[0][0]
-            left = [form for form in own.forms if form.strip()]
+            left = tuple(form for form in own.forms if form.strip())
             if len(left) < len(own) and plain_words(left) == plain_words(sentence.forms):
                 return (
                     f"line {own.line} has its words and others of white space only, which trees of "
@@ -209,10 +209,11 @@ class Index:
         return self._lists[wanted]
 
 
-def plain_words(forms: Sequence[str]) -> tuple[str, ...]:
+def plain_words(forms: tuple[str, ...]) -> tuple[str, ...]:
     """Forms with single spaces for any white space in them, as those of Docs have."""
-    words = tuple([form if form.isalnum() else " ".join(form.split()) or "_" for form in forms])
-    return forms if words == forms else words  # rather than another tuple of the same
+    if tuple(" ".join(forms).split()) == forms:  # the usual case, and quick to see
+        return forms
+    return tuple([" ".join(form.split()) or "_" for form in forms])
 
 
 def same_words(a: Sentence, b: Sentence) -> bool:
