@@ -22,7 +22,7 @@ from rich.console import Console
 from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.reader import FileSource
+from tk_spacy.kbest.matching import matched_lists
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings, suit
 from tk_spacy.reranker.training import learn, prepare_lists
 from tk_spacy.treebank.conllu import Sentence, load_treebank
@@ -73,8 +73,8 @@ def main(
     out = Console()
     if lists and treebank:
         trees = load_treebank(treebank)
-        source = FileSource(lists, inventory=LabelInventory(), name="sampling")
-        candidates = list(source.candidates(trees, k=k))
+        found = matched_lists(lists, trees, inventory=LabelInventory(), source="sampling", k=k)
+        candidates = list(found)
     else:
         trees, candidates = made_up(sentences, words, k)
     chosen = suit(Settings(), LEFT_OPEN, ("sampling",)) if settings == "default" else PAPER

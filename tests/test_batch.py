@@ -132,7 +132,7 @@ def test_batch_does_the_rest_beside_a_broken_file(tmp_path: Path, processes: int
     (source / "broken.conllu").write_text(text.replace(" 0:root", " 99:root", 1))
     (source / "empty.conllu").write_text("")
     results = {
-        Path(result.source).name: result
+        Path(result.input).name: result
         for result in rerank([source], tmp_path / "out", processes=processes)
     }
     assert results["broken.conllu"].status == "failed"
@@ -148,7 +148,7 @@ def test_batch_leaves_work_directories_out(tmp_path: Path) -> None:
     source = kbest_directory(tmp_path / "in")
     shutil.copytree(source / "sub", source / "model.work" / "folds")
     (source / "model.work" / "tk-spacy-work").touch()
-    names = {Path(job.source).name for job in find_jobs([source], tmp_path / "out")}
+    names = {Path(job.input).name for job in find_jobs([source], tmp_path / "out")}
     assert names == {"dev.conllu", "test.conllu"}
     with pytest.raises(UserError, match=r"model.work: no .conllu file in this directory"):
         find_jobs([source / "model.work"], tmp_path / "out")

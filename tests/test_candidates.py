@@ -82,24 +82,6 @@ def test_candidates_reject_an_empty_list():
         build([])
 
 
-def test_union_keeps_the_first_lists_main_source_and_base():
-    inventory = LabelInventory()
-    first = build([(STAR, LABELS, -3.0), (CHAIN, LABELS, 0.0)], inventory=inventory)
-    second = build(
-        [(CHAIN, LABELS, 9.0), (RIGHT_HEADED, LABELS, 8.0)], inventory=inventory, sources=("file",)
-    )
-    both = CandidateList.union([first, second])
-    assert both.sources == ("main", "file")
-    assert both.heads.tolist() == [CHAIN, STAR, RIGHT_HEADED]
-    np.testing.assert_array_equal(both.scores, [[0.0, 9.0], [-3.0, np.nan], [np.nan, 8.0]])
-    assert both.heads[both.base].tolist() == STAR
-
-
-def test_union_needs_one_inventory():
-    with pytest.raises(ValueError, match="share one LabelInventory"):
-        CandidateList.union([build([(CHAIN, LABELS, 1.0)]), build([(CHAIN, LABELS, 1.0)])])
-
-
 def test_oracle_takes_the_nearest_heads_then_the_fewer_wrong_labels_then_the_score():
     near = [0, 1, 1]
     trees = build(

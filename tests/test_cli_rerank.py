@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from named_pipes import pipe
 from test_cli import invoke, run
 from tiny_spacy import own_trees
 from trainings import list_files, lists_training, parser_training, same_trees, stripped, treebank
@@ -173,11 +174,19 @@ def test_cli_rerank_files_whose_names_are_no_text(tmp_path: Path, mode: list[str
         assert "b\\udcff.conllu" in "".join(cells)
 
 
-def test_cli_rerank_refuses_a_pipe(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    result = rerank(tmp_path / "pipe", "-o", tmp_path / "out.conllu")
-    assert result.exit_code == 1
-    assert "a pipe or device, which can be read only once" in result.stderr
+def test_cli_rerank_reads_a_pipe(tmp_path: Path) -> None:
+    lists = list_files()["test"]
+    rerank(lists, "-o", tmp_path / "out.conllu")
+    with pipe(tmp_path / "pipe", lists.read_bytes()) as path:
+        result = rerank(path, "-o", tmp_path / "piped.conllu")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "piped.conllu").read_bytes() == (tmp_path / "out.conllu").read_bytes()
+    with pipe(tmp_path / "pipe", b"") as path:
+        result = rerank(path, "-o", tmp_path / "none.conllu", "--quiet")
+    assert (result.exit_code, result.stderr) == (
+        1, f"Error: {path}: the file holds no sentence; give a file with CoNLL-U in it\n",
+    )  # fmt: skip
+    assert not (tmp_path / "none.conllu").exists()
 
 
 def test_cli_rerank_with_any_number_of_threads_and_candidates(

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from named_pipes import pipe
 from pipelines import (
     K,
     blank_parser,
@@ -23,9 +24,11 @@ from spacy.training import Example
 from tiny_spacy import tiny_config
 
 from tk_spacy.errors import CandidateError, ModelError, UserError
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
-from tk_spacy.pipeline.from_examples import fold_config, gold_sentences
+from tk_spacy.pipeline.from_examples import fold_config, gold_sentences, lists_from_file
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.treebank.conllu import write_conllu
@@ -119,6 +122,15 @@ def test_training_from_a_candidate_file_that_does_not_fit(kbest, tmp_path):
     other.write_text(kbest.read_text(encoding="utf-8").replace("spacy:", "sampling:"), "utf-8")
     with pytest.raises(CandidateError, match=r"other.conllu:\d+: candidates scored by sampling, "):
         found.initialize(lambda: more, nlp=nlp, candidates=other)
+
+
+def test_training_lists_may_come_from_a_pipe(kbest, tmp_path):
+    sentences = list(generate(40, seed=5))
+    expected = {s.forms: t for s, t in read_kbest(kbest, inventory=LabelInventory())}
+    with pipe(tmp_path / "pipe", kbest.read_bytes()) as path:
+        lists = lists_from_file(path, sentences, sources=["spacy"], inventory=LabelInventory(), k=K)
+    for sentence, found in zip(sentences, lists, strict=True):
+        assert found.scores.tolist() == expected[sentence.forms].scores.tolist()
 
 
 def test_training_loads_a_model(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import spacy
+from named_pipes import pipe
 from test_cli import invoke
 from train_refusals import assert_train_refuses
 from trainings import (
@@ -22,7 +23,9 @@ from trainings import (
     treebank,
 )
 from tree_file_trainings import file_options, files_training, mixed_training, noisy, single, some
+from typer.testing import CliRunner
 
+from tk_spacy.cli.app import app
 from tk_spacy.cli.training import parser_files
 from tk_spacy.errors import CandidateError, UserError
 from tk_spacy.kbest.candidates import LabelInventory
@@ -220,6 +223,33 @@ def test_kbest_refuses_trees_for_other_models(tmp_path: Path) -> None:
     result = invoke("kbest", lists_training()[0], test, "-o", out)
     assert "the model has no parser of its own" in result.stderr
     assert not out.exists()
+
+
+def test_rerank_reads_all_from_pipes(tmp_path: Path) -> None:
+    path, test, trees = mixed_training()[0], treebank()["test"], single()["test"]
+    given = ("--threads", 1, "--parser-file")
+    done = invoke("rerank", path, test, "-o", tmp_path / "a", *given, f"single={trees}")
+    assert done.exit_code == 0, done.output
+    with (
+        pipe(tmp_path / "test", test.read_bytes()) as data,
+        pipe(tmp_path / "trees", trees.read_bytes()) as piped,
+    ):
+        done = invoke("rerank", path, data, "-o", tmp_path / "b", *given, f"single={piped}")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+    arguments = ["rerank", str(path), str(test), "-o", "-", "-q", *map(str, given), "single=-"]
+    done = CliRunner().invoke(app, arguments, input=trees.read_bytes())
+    assert done.exit_code == 0, done.output
+    assert done.stdout_bytes == (tmp_path / "a").read_bytes()
+
+
+def test_file_parser_refuses_pipes_that_are_read_again_in_each_fold(tmp_path: Path) -> None:
+    for part in ("train", "dev"):
+        with pipe(tmp_path / part, single()[part].read_bytes()) as path:
+            parts = {"train": single()["train"], "dev": single()["dev"], part: path}
+            given = {name: (treebank()[name], trees) for name, trees in parts.items()}
+            with pytest.raises(UserError, match="a pipe or device, which can be read only once"):
+                ExternalParser.read("mine", given)
 
 
 def test_rerank_a_directory_with_a_directory_of_trees(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from tk_spacy.errors import CandidateError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.reader import FileSource, read_kbest
+from tk_spacy.kbest.matching import matched_lists
+from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, TreebankError, load_treebank
 
@@ -268,40 +269,40 @@ def three_lists(path, *sent_ids: str | None):
     )
 
 
-def test_file_source_matches_by_sent_id_in_any_order(tmp_path):
+def test_matched_lists_are_matched_by_sent_id_in_any_order(tmp_path):
     path = tmp_path / "lists.conllu"
     three_lists(path, "a", "b", "c")
-    lists = FileSource(path).candidates(words("c", "a"), k=5)
+    lists = matched_lists(path, words("c", "a"), inventory=LabelInventory(), k=5)
     assert [trees.scores[0, 0] for trees in lists] == [2.0, 0.0]
 
 
-def test_file_source_falls_back_to_the_order(tmp_path):
+def test_matched_lists_fall_back_to_the_order(tmp_path):
     path = tmp_path / "lists.conllu"
     three_lists(path, None, None)
-    lists = FileSource(path).candidates(words(None, None), k=5)
+    lists = matched_lists(path, words(None, None), inventory=LabelInventory(), k=5)
     assert [trees.scores[0, 0] for trees in lists] == [0.0, 1.0]
 
 
-def test_file_source_names_a_missing_sentence(tmp_path):
+def test_matched_lists_name_a_missing_sentence(tmp_path):
     path = tmp_path / "lists.conllu"
     three_lists(path, "a", "b")
     with pytest.raises(CandidateError, match=r"lists.conllu: no candidates for sentence z"):
-        list(FileSource(path).candidates(words("a", "z"), k=5))
+        list(matched_lists(path, words("a", "z"), inventory=LabelInventory(), k=5))
 
 
-def test_file_source_names_a_sentence_of_another_length(tmp_path):
+def test_matched_lists_name_a_sentence_of_another_length(tmp_path):
     path = tmp_path / "lists.conllu"
     three_lists(path, "a")
     other = Sentence.from_columns(forms=["x"], sent_id="a")
     with pytest.raises(CandidateError, match="sentence a has 2 words here, but 1"):
-        list(FileSource(path).candidates([other], k=5))
+        list(matched_lists(path, [other], inventory=LabelInventory(), k=5))
 
 
-def test_file_source_names_a_sent_id_that_stands_twice(tmp_path):
+def test_matched_lists_name_a_sent_id_that_stands_twice(tmp_path):
     path = tmp_path / "lists.conllu"
     three_lists(path, "a", "a", "b")
     with pytest.raises(CandidateError, match="sent_id a stands for two sentences"):
-        list(FileSource(path).candidates(words("b"), k=5))
+        list(matched_lists(path, words("b"), inventory=LabelInventory(), k=5))
 
 
 def test_kbest_labels_may_hold_spaces(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from named_pipes import pipe
 from spacy.vocab import Vocab
 from tiny_spacy import tiny_config
 from trainings import (
@@ -62,6 +63,20 @@ def test_pipeline_refuses_lists_without_alternatives(tmp_path: Path, part: str) 
     wanted = options(tmp_path / "model", **{option: tmp_path / "single.conllu"})
     with pytest.raises(UserError, match=r"single\.conllu: no list has more than one tree, so the"):
         make_plan(wanted)
+
+
+def test_pipeline_reads_lists_from_pipes(tmp_path: Path) -> None:
+    files = list_files()
+    with (
+        pipe(tmp_path / "train", files["train"].read_bytes()) as train,
+        pipe(tmp_path / "dev", files["dev"].read_bytes()) as dev,
+    ):
+        plan = make_plan(options(tmp_path / "model", candidates=train, dev_candidates=dev))
+    for name in ("train", "dev"):
+        read = read_kbest(files[name], inventory=LabelInventory())
+        lists = plan.parts[name].lists
+        assert lists is not None
+        assert [t.scores.tolist() for t in lists] == [t.scores.tolist() for _, t in read]
 
 
 def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from tree_file_trainings import single, some
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import CandidateError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.matching import matched
 from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource, matched
+from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 

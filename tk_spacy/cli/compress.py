@@ -13,7 +13,8 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.errors import OptionError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.reader import DEFAULT_SOURCE, FileSource, read_kbest
+from tk_spacy.kbest.matching import matched_lists
+from tk_spacy.kbest.reader import DEFAULT_SOURCE, read_kbest
 from tk_spacy.reranker.compression import hashed, pruned
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import load_treebank
@@ -112,8 +113,8 @@ def curve(
     schema = reranker.schema
     for note in scored_notes(gold, dev, labels=schema.labels, columns=schema.columns):
         (progress or Progress()).warn(note)
-    source = FileSource(lists, inventory=LabelInventory(), name=_source(reranker))
-    trees: list[CandidateList] = list(source.candidates(gold, k=1000))
+    found = matched_lists(lists, gold, inventory=LabelInventory(), source=_source(reranker), k=1000)
+    trees: list[CandidateList] = list(found)
     size = len(reranker.support)
     own = tuple(reranker.support.types)
     if keeps is None:

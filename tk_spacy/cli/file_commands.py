@@ -90,7 +90,7 @@ def run_on_files(
         with standard_input(inputs) as given, progress_of(shell) as progress:
             results = work(given.paths, output, deps=check_deps(deps), progress=progress)
         for result in results:
-            result.source = given.named(result.source)
+            result.input = given.named(result.input)
             result.error = result.error and given.named(result.error)
         rows = [result.to_dict() for result in results]
         counted = total(results)
@@ -107,7 +107,7 @@ def run_on_files(
         if skipped:
             shell.say(f"{skipped} skipped: the output is there already (--overwrite replaces it).")
         for result in failed:
-            shell.error(result.error or result.source)
+            shell.error(result.error or result.input)
     if failed:
         raise typer.Exit(EXIT_ERROR)
 
@@ -125,7 +125,7 @@ def missing_notes(results: Sequence[FileResult]) -> list[str]:
     lacking: dict[tuple[str, ...], list[str]] = {}
     for result in results:
         if result.missing:
-            lacking.setdefault(result.missing, []).append(result.source)
+            lacking.setdefault(result.missing, []).append(result.input)
     return [
         missing_note(missing, files[0] + (f" and {len(files) - 1} more" if files[1:] else ""))
         for missing, files in lacking.items()

@@ -84,7 +84,7 @@ def kbest(
     column, filled = DepsColumn(deps), FilledColumns()
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
+        sentences, again = tee(read_conllu(job.input, trees="any", single_root=False))
         for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
             counted["sentences"] += 1
             counted["words"] += len(sentence)
@@ -93,7 +93,7 @@ def kbest(
             report.update(STAGE, min(counted["sentences"], size), size)
             yield sentence, trees
         if not counted["sentences"]:
-            raise UserError(f"{job.source}: the file holds no sentence")
+            raise UserError(f"{job.input}: the file holds no sentence")
 
     report.begin(STAGE)
     write_kbest(job.target, pairs(), form=form, deps=column)

@@ -247,35 +247,6 @@ class CandidateList:
             bases={name: int(place[row]) for name, row in self.bases.items()},
         )
 
-    @classmethod
-    def union(cls, lists: Sequence[CandidateList], *, k: int | None = None) -> CandidateList:
-        """One list with the trees of several, and the scores of all their sources side by side.
-
-        All lists share one inventory; the first list's main source stays the main source, and its
-        `base` stays the base.  With k, trees that the main source did not score come last.
-        """
-        if not lists:
-            raise ValueError("union of no lists")
-        inventory = lists[0].inventory
-        if any(item.inventory is not inventory for item in lists):
-            raise ValueError("lists must share one LabelInventory")
-        sources = list(dict.fromkeys(name for item in lists for name in item.sources))
-        scores = np.full((sum(map(len, lists)), len(sources)), np.nan)
-        start = 0
-        for item in lists:
-            columns = [sources.index(name) for name in item.sources]
-            scores[start : start + len(item), columns] = item.scores
-            start += len(item)
-        return cls.from_arrays(
-            np.concatenate([item.heads for item in lists]),
-            np.concatenate([item.labels for item in lists]),
-            scores,
-            inventory=inventory,
-            sources=sources,
-            k=k,
-            base=lists[0].base,
-        )
-
     def oracle(self, gold: Sentence, *, labelled: bool = False) -> int:
         """Row of the candidate nearest the gold tree in Hamming distance.
 

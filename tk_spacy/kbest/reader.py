@@ -1,4 +1,4 @@
-"""Reading k-best files of both forms (see `kbest_writing`), and lists from them for sentences."""
+"""Reading k-best files of both forms (see `writer`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from tk_spacy.errors import CandidateError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.compact_lines import read_lines
-from tk_spacy.kbest.writer import NEXT_ARC, OWN_COMMENTS, Pair, fail
-from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.kbest.writer import NEXT_ARC, OWN_COMMENTS, Form, Pair, fail
+from tk_spacy.treebank.conllu import Sentence, Trees
+from tk_spacy.treebank.opened import OpenTreebank
 
 _CANDIDATE = re.compile(r"#\s*tk_candidate_(\d+)\s*=\s*(.*)")
 _BASE = re.compile(r"#\s*tk_base\s*=\s*(.*)")
@@ -22,6 +23,50 @@ _RANK = re.compile(r"#\s*rank\s*=\s*(.*)")
 _SCORE = re.compile(r"#\s*score\s*=\s*(.*)")
 DEFAULT_SOURCE = "kbest"
 MAX_DIGITS = 9
+
+
+class TreesFile:
+    """A file with trees, opened once: a k-best file of either form, or a plain treebank.
+
+    path: a file, a pipe, or "-" for standard input.
+    name: of the file in messages.  form: of a k-best file, None of a treebank; the comments of the
+        first sentence tell.
+
+    Its sentences or its lists are read once.  Raises TreebankError where the file cannot be read or
+    holds no sentence.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._treebank = OpenTreebank(path)
+        self.name = self._treebank.name
+        self.form: Form | None = None
+        if any(_CANDIDATE.match(line) for line in self._treebank.comments):
+            self.form = "compact"
+        elif any(_RANK.match(line) for line in self._treebank.comments):
+            self.form = "expanded"
+
+    def sentences(
+        self, *, trees: Trees = "required", single_root: bool = True
+    ) -> Iterator[Sentence]:
+        """The sentences as a treebank's; see `read_conllu`."""
+        return self._treebank.sentences(trees=trees, single_root=single_root)
+
+    def lists(
+        self, *, inventory: LabelInventory, source: str = DEFAULT_SOURCE, k: int | None = None
+    ) -> Iterator[Pair]:
+        """The sentences with their lists; see `read_kbest`."""
+        if self.form is None:
+            for first in self.sentences(trees="any"):
+                fail(
+                    first, 0, "no k-best file: neither '# tk_candidate_1 = ...' nor '# rank = ...'"
+                )
+        if self.form == "compact":
+            cache: dict[str, tuple[int, int]] = {}
+            for sentence in self.sentences(trees="any"):
+                yield _read_compact(sentence, inventory, k, cache)
+        else:
+            for group in _groups(self.sentences()):
+                yield _read_group(group, inventory, source, k)
 
 
 def read_kbest(
@@ -38,86 +83,11 @@ def read_kbest(
     k: trees to keep of each list.
 
     A sentence's tree is its first candidate: what HEAD and DEPREL of a compact file hold does not
-    matter.  Raises CandidateError naming path, line and reason
+    matter.  The file is opened once, when the first list is asked for, so it may be a pipe, or "-"
+    for standard input.  Raises CandidateError naming path, line and reason
     where a candidate cannot be read, is no tree with a single root, or does not fit the sentence.
     """
-    sentences = read_conllu(path, trees="any")
-    first = next(sentences, None)
-    if first is None:
-        raise CandidateError(f"{os.fspath(path)}: the file holds no sentence")
-    rest = _chain(first, sentences)
-    if any(_CANDIDATE.match(line) for line in first.comments):
-        cache: dict[str, tuple[int, int]] = {}
-        for sentence in rest:
-            yield _read_compact(sentence, inventory, k, cache)
-    elif any(_RANK.match(line) for line in first.comments):
-        for group in _groups(read_conllu(path)):
-            yield _read_group(group, inventory, source, k)
-    else:
-        fail(first, 0, "no k-best file: neither '# tk_candidate_1 = ...' nor '# rank = ...'")
-
-
-class FileSource:
-    """Candidate lists from a k-best file, matched to sentences by sent_id.
-
-    Where neither the file nor the sentences have sent_ids, the order matches them.  One pass over
-    the file for each call; lists passed over wait in memory until they are asked for, so that a
-    file in the order of the sentences is read in constant memory.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        inventory: LabelInventory | None = None,
-        name: str = DEFAULT_SOURCE,
-    ) -> None:
-        self.path = os.fspath(path)
-        self.name = name
-        self.inventory = LabelInventory() if inventory is None else inventory
-
-    def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
-        """One list of at most k trees for each sentence.
-
-        Raises CandidateError naming the sent_id where the file lacks a sentence, or its number of
-        words differs.
-        """
-        pairs = read_kbest(self.path, inventory=self.inventory, source=self.name, k=k)
-        waiting: dict[str, Pair] = {}
-        for number, sentence in enumerate(sentences, start=1):
-            found, trees = self._match(sentence, number, pairs, waiting)
-            if len(found) != len(sentence):
-                raise CandidateError(
-                    f"{self.path}:{found.line}: sentence {sentence.sent_id or number} has "
-                    f"{len(found)} words here, but {len(sentence)} in {sentence.path or 'the data'}"
-                )
-            yield trees
-
-    def _match(
-        self,
-        sentence: Sentence,
-        number: int,
-        pairs: Iterator[Pair],
-        waiting: dict[str, Pair],
-    ) -> Pair:
-        wanted = sentence.sent_id
-        if wanted is not None and wanted in waiting:
-            return waiting.pop(wanted)
-        for pair in pairs:
-            own = pair[0].sent_id
-            if own == wanted:
-                return pair
-            if own is None or wanted is None:
-                raise CandidateError(
-                    f"{self.path}:{pair[0].line}: sentence {number}: its sent_id is "
-                    f"{own or 'missing'} here, but {wanted or 'missing'} in the data"
-                )
-            if own in waiting:
-                raise CandidateError(
-                    f"{self.path}:{pair[0].line}: sent_id {own} stands for two sentences"
-                )
-            waiting[own] = pair
-        raise CandidateError(f"{self.path}: no candidates for sentence {wanted or number}")
+    yield from TreesFile(path).lists(inventory=inventory, source=source, k=k)
 
 
 def _read_compact(
@@ -329,8 +299,3 @@ def _natural(text: str, sentence: Sentence, offset: int, name: str) -> int:
     if number < 1:
         fail(sentence, offset, f"{name} {text[:40]!r} is no number from 1 up")
     return number
-
-
-def _chain(first: Sentence, rest: Iterator[Sentence]) -> Iterator[Sentence]:
-    yield first
-    yield from rest

@@ -1,4 +1,4 @@
-"""What proposes candidate lists: the protocol of parsers at work."""
+"""Sources: parsers at work, which propose trees and score them; scores are named after them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,8 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.treebank.conllu import Sentence
 
 
-class CandidateSource(Protocol):
-    """Whatever proposes candidate trees: a parser or a file."""
-
-    name: str
-
-    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
-        """One list of at most k trees for each sentence, in order."""
-        ...
-
-
 class ParserSource(Protocol):
-    """A trained parser at work: a `CandidateSource` that scores any trees, too.
+    """A parser at work: it proposes candidate trees, and scores any trees.
 
     names: of its scores, one at least; the first one's give the order of its lists.
     in_company: whether other parsers propose trees too (MergedSource says so), so that it may

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tk_spacy.errors import CandidateError, UserError
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource, is_kbest, matched
+from tk_spacy.errors import UserError
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.matching import Index, matched
+from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource
+from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.names import FILE_PREFIX, PARSER_NAMES
 from tk_spacy.parsers.trainable import GivenParser
 from tk_spacy.treebank.conllu import Sentence, read_conllu
-from tk_spacy.utils.workdir import fingerprint
+from tk_spacy.utils.workdir import check_regular, fingerprint
 
 # Part of every fingerprint: raise it when the same files give other lists than before.
 FORMAT = 1
@@ -88,7 +90,13 @@ class ExternalParser(GivenParser):
         Raises UserError where a file does not fit its part, or is of another kind than the others.
         """
         check_source_name(source)
-        kinds = {name: is_kbest(trees) for name, (_, trees) in parts.items()}
+        for _, path in parts.values():
+            check_regular(path)  # read again, wherever a fold or a part is parsed
+        files = {
+            name: TreeFile(trees, inventory=LabelInventory(), source=source)
+            for name, (_, trees) in parts.items()
+        }
+        kinds = {name: file.scored for name, file in files.items()}
         if len(set(kinds.values())) > 1:
             said = ", ".join(f"{n} {'k-best' if kind else 'single'}" for n, kind in kinds.items())
             raise UserError(
@@ -96,9 +104,9 @@ class ExternalParser(GivenParser):
                 f"sentence, but they are: {said}"
             )
         uas = []
-        for name, files in parts.items():
+        for name, (gold, _) in parts.items():
             right = words = 0
-            for sentence, trees in _lists(source, *files, LabelInventory()):
+            for sentence, trees in matched(files[name], read_conllu(gold)):
                 right += int((trees.heads[trees.base] == sentence.heads).sum())
                 words += len(sentence)
             uas.append((name, 100 * right / words))
@@ -152,42 +160,17 @@ class ExternalParser(GivenParser):
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
     ) -> TreeFileSource:
         """The trees, wherever the directory is, of any sentence of the parts."""
-        return TreeFileSource(
-            self.source, _Finder(self.source, self.parts, inventory), scored=self.scored
+        # A fold has some of train's sentences; lists keep the sent_id and words of the treebank's.
+        lists = Index(
+            (_lists(self.source, gold, trees, inventory) for _, gold, trees in self.parts),
+            where=", ".join(trees for _, _, trees in self.parts),
+            what=f"trees of {self.name}",
         )
-
-
-class _Finder:
-    """Finds the list of a sentence by its sent_id and words, since a fold has some of train's.
-
-    A part is read when the parts before it have not the sentence.  Of sentences with the same words
-    and no sent_id the first one's trees are taken.
-    """
-
-    def __init__(
-        self, source: str, parts: Sequence[tuple[str, str, str]], inventory: LabelInventory
-    ) -> None:
-        self._source = source
-        self._inventory = inventory
-        self._unread = list(parts)
-        self._lists: dict[tuple[str | None, tuple[str, ...]], CandidateList] = {}
-
-    def __call__(self, sentence: Sentence) -> CandidateList:
-        key = (sentence.sent_id, sentence.forms)
-        while key not in self._lists:
-            if not self._unread:
-                raise CandidateError(
-                    f"{sentence.path}:{sentence.line}: no trees of {FILE_PREFIX}{self._source} for "
-                    "this sentence"
-                )
-            _, gold, trees = self._unread.pop(0)
-            for own, found in _lists(self._source, gold, trees, self._inventory):
-                self._lists.setdefault((own.sent_id, own.forms), found)
-        return self._lists[key]
+        return TreeFileSource(self.source, lists.find, scored=self.scored)
 
 
 def _lists(
     source: str, gold: str | Path, trees: str | Path, inventory: LabelInventory
-) -> Iterator[tuple[Sentence, CandidateList]]:
+) -> Iterator[Pair]:
     """The sentences of a part with their lists."""
     return matched(TreeFile(trees, inventory=inventory, source=source), read_conllu(gold))

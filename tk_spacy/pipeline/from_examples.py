@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -19,7 +18,9 @@ from tk_spacy.errors import CandidateError
 from tk_spacy.features.schema import Schema, morph_note
 from tk_spacy.features.word_properties import check_extras
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
-from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.matching import Matcher, matched
+from tk_spacy.kbest.reader import TreesFile
+from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
@@ -157,21 +158,20 @@ def lists_from_file(
     sources: the pipeline's parsers, the main one first.
     Raises CandidateError where a sentence has no list, or other parsers scored it.
     """
-    found: dict[tuple[str, ...], deque[CandidateList]] = defaultdict(deque)
-    for sentence, trees in read_kbest(path, inventory=inventory, source=sources[0], k=k):
-        if set(trees.sources) != set(sources):
-            raise CandidateError(
-                f"{path}:{sentence.line}: candidates scored by {', '.join(trees.sources)}, but the "
-                f"pipeline's parsers are {', '.join(sources)}: make the file with it (tk-spacy "
-                f"kbest)"
-            )
-        found[sentence.forms].append(trees)
-    lists = []
-    for number, sentence in enumerate(sentences, start=1):
-        if not found[sentence.forms]:
-            shown = " ".join(sentence.forms[:8]) + (" ..." if len(sentence) > 8 else "")
-            raise CandidateError(f"{path}: no candidates for training sentence {number}: {shown}")
-        lists.append(found[sentence.forms].popleft())
+    file = TreesFile(path)
+
+    def checked() -> Iterator[Pair]:
+        for sentence, trees in file.lists(inventory=inventory, source=sources[0], k=k):
+            if set(trees.sources) != set(sources):
+                raise CandidateError(
+                    f"{file.name}:{sentence.line}: candidates scored by "
+                    f"{', '.join(trees.sources)}, but the pipeline's parsers are "
+                    f"{', '.join(sources)}: make the file with it (tk-spacy kbest)"
+                )
+            yield sentence, trees
+
+    matcher = Matcher(checked(), where=file.name, what="candidates", by="words")
+    lists = [trees for _, trees in matched(matcher, sentences)]
     check_alternatives(lists, where=str(path))
     return lists
 

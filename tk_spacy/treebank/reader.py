@@ -13,7 +13,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from conllu.exceptions import ParseException
@@ -38,6 +38,21 @@ _POOL_SIZE = 200_000  # strings shared between sentences; bounded, so that memor
 _LAYOUTS = 10_000  # the same of layouts: those with lines of multiword tokens hardly ever recur
 
 
+def unreadable(path: str, error: OSError) -> TreebankError:
+    """What to raise where the system cannot read a file."""
+    reason = error.strerror or str(error)
+    cure = "give a CoNLL-U file that exists and can be read"
+    return TreebankError(path, 0, f"cannot read it: {reason}; {cure}")
+
+
+def check_plain(path: str, start: bytes) -> None:
+    """Raises TreebankError for a file that starts like a compressed one."""
+    for mark, name in _COMPRESSED.items():
+        if start.startswith(mark):
+            cure = "decompress it first, and give the plain file"
+            raise TreebankError(path, 0, f"compressed ({name}); {cure}")
+
+
 class Reader:
     """State of one pass over a file: open place, shared strings, spelling of numbers."""
 
@@ -52,25 +67,27 @@ class Reader:
         self.numbers: dict[str, int] = {"0": 0}
         self.known_feats: set[str] = set()
 
-    def sentences(self) -> Iterator[Sentence]:
-        """Split at blank lines; hold a block until the first line of the next one."""
+    def sentences(self, lines: Iterator[bytes] | None = None) -> Iterator[Sentence]:
+        """Split at blank lines; hold a block until the first line of the next one.
+
+        lines: of the file, where it is open already.
+        """
+        if lines is not None:
+            yield from self._blocks(lines)
+            return
         try:
             with Path(self.path).open("rb") as file:
                 yield from self._blocks(file)
         except OSError as error:
-            reason = error.strerror or str(error)
-            cure = "give a CoNLL-U file that exists and can be read"
-            raise TreebankError(self.path, 0, f"cannot read it: {reason}; {cure}") from error
+            raise unreadable(self.path, error) from error
 
-    def _blocks(self, file: BinaryIO) -> Iterator[Sentence]:
+    def _blocks(self, file: Iterator[bytes]) -> Iterator[Sentence]:
         block: list[bytes] = []
         blank: list[bytes] = []
         before = ""
         start = 0
         first = next(file, b"")
-        for mark, name in _COMPRESSED.items():
-            if first.startswith(mark):
-                self._fail(0, f"compressed ({name}); decompress it first, and give the plain file")
+        check_plain(self.path, first)
         if first.startswith(BOM_UTF8):
             before, first = "\ufeff", first.removeprefix(BOM_UTF8)
         for number, raw in enumerate(chain([first], file), 1):

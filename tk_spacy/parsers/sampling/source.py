@@ -16,7 +16,7 @@ NAME = "sampling"
 
 
 class SamplingSource:
-    """A CandidateSource whose lists a sampling parser makes.
+    """A ParserSource whose lists a sampling parser makes.
 
     parser: trained.  inventory: shared table of labels.  n_threads: None for all cores.
     name: of its scores.

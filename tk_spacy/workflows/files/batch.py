@@ -22,7 +22,7 @@ from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.workdir import WORK_MARK, check_regular
+from tk_spacy.utils.workdir import WORK_MARK
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
@@ -145,12 +145,12 @@ def _work_on_files(
     done = [] if overwrite or one_file else [job for job in jobs if job.target.exists()]
     todo = [job for job in jobs if job not in done]
     results = {
-        job.source: FileResult(str(job.source), str(job.target), status="skipped") for job in done
+        job.input: FileResult(str(job.input), str(job.target), status="skipped") for job in done
     }
     worker = opener(n_threads)
     check_not_in_model(jobs, model)
     new = {folder for job in todo for folder in job.target.parents if not folder.exists()}
-    sizes = estimate_sentences(job.source for job in todo)
+    sizes = estimate_sentences(job.input for job in todo)
     progress.begin(stage)
     tell = partial(progress.update, stage)
     try:
@@ -161,14 +161,14 @@ def _work_on_files(
         else:
             before = 0
             for job, size in zip(todo, sizes, strict=True):
-                results[job.source] = _with_progress(worker.try_file, job, tell, before, sum(sizes))
+                results[job.input] = _with_progress(worker.try_file, job, tell, before, sum(sizes))
                 before += size
     finally:
         for folder in sorted(new, key=lambda path: len(path.parts), reverse=True):
             with suppress(OSError):  # it holds something
                 folder.rmdir()
     progress.end(stage)
-    return [results[job.source] for job in jobs]
+    return [results[job.input] for job in jobs]
 
 
 def _with_progress(
@@ -207,7 +207,7 @@ def _in_processes(
             futures = {pool.submit(_work_in_process, job): job for job in jobs}
         for future in as_completed(futures):
             job = futures[future]
-            yield job.source, future.result()
+            yield job.input, future.result()
             done += size_of[job]
             tell(done, sum(sizes))
     except BrokenProcessPool as error:
@@ -261,15 +261,13 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
 
     One file goes to the file `output` (STDOUT for standard output), or into it where it is a
     directory; directories, or several inputs, go into the directory `output`, which mirrors their
-    structure, work directories of trainings left out.  Raises UserError where an input is missing
-    or holds nothing to do, where an output would replace an input, or where several files would go
-    into one.
+    structure, work directories of trainings left out.  A file may be a pipe, which is read once.
+    Raises UserError where an input is missing or holds nothing to do, where an output would replace
+    an input, or where several files would go into one.
     """
     for path in inputs:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
-        if not path.is_dir():
-            check_regular(path)
     if len(inputs) == 1 and not inputs[0].is_dir():
         if output == Path(STDOUT):
             return [Job(inputs[0], output)]
@@ -279,14 +277,14 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
         _check_directory(inputs, output)
         jobs = [job for path in inputs for job in _jobs_of(path, output)]
     taken: dict[Path, Path] = {}
-    sources = {job.source.resolve() for job in jobs}
+    read = {job.input.resolve() for job in jobs}
     for job in jobs:
         target = job.target.resolve()
-        if target in sources:
+        if target in read:
             raise UserError(f"{job.target}: the output would replace an input; choose another")
         if target in taken:
-            raise UserError(f"{job.target}: output of both {taken[target]} and {job.source}")
-        taken[target] = job.source
+            raise UserError(f"{job.target}: output of both {taken[target]} and {job.input}")
+        taken[target] = job.input
     return jobs
 
 
@@ -333,12 +331,17 @@ def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
 
 
 def estimate_sentences(paths: Iterable[Path]) -> list[int]:
-    """About how many sentences files hold, from their bytes alone; 0 for an unreadable one."""
+    """About how many sentences files hold, from their bytes alone.
+
+    0 for an unreadable one, and for a pipe, which can be read only once.
+    """
     return [_estimate(path) for path in paths]
 
 
 def _estimate(path: Path) -> int:
     count, before = 0, b"\n"
+    if not path.is_file():
+        return 0
     try:
         with path.open("rb") as file:
             while block := file.read(1 << 20):

@@ -9,6 +9,7 @@ from pathlib import Path
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource
+from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.workflows.files.worker import Job
 
 
@@ -51,8 +52,8 @@ class ExternalFiles:
                     f"{model}: was trained with trees of {name}, so give it those of the input: "
                     f"--view-file {name}=FILE"
                 )
-            path = self._path(self.paths[name], job.source)
-            if job.target.resolve() == path.resolve():
+            path = self._path(self.paths[name], job.input)
+            if job.target != Path(STDOUT) and job.target.resolve() == path.resolve():
                 raise UserError(f"{path}: the output would replace these trees; choose another")
             file = TreeFile(path, inventory=inventory, source=name)
             if file.scored != scored:
@@ -64,9 +65,9 @@ class ExternalFiles:
             found.append(TreeFileSource(name, file.take, scored=scored))
         return found
 
-    def _path(self, given: Path, source: Path) -> Path:
+    def _path(self, given: Path, read: Path) -> Path:
         if given.is_dir():
-            return given / _below(source, self.inputs)
+            return given / _below(read, self.inputs)
         if len(self.inputs) != 1 or self.inputs[0].is_dir():
             raise UserError(
                 f"{given}: one file of trees for several inputs; give a directory with files of "
@@ -75,9 +76,9 @@ class ExternalFiles:
         return given
 
 
-def _below(source: Path, inputs: Sequence[Path]) -> Path:
+def _below(file: Path, inputs: Sequence[Path]) -> Path:
     """The path of a file below the input directory that it was found in."""
     for path in inputs:
-        if path.is_dir() and source.is_relative_to(path):
-            return source.relative_to(path)
-    return Path(source.name)
+        if path.is_dir() and file.is_relative_to(path):
+            return file.relative_to(path)
+    return Path(file.name)

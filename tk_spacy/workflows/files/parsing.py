@@ -94,7 +94,7 @@ class FileParser(FileWorker):
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
-        result = FileResult(str(job.source), str(job.target))
+        result = FileResult(str(job.input), str(job.target))
         tally, filled, column = Tally(), FilledColumns(), DepsColumn(self.deps)
         started = time.perf_counter()
         parsed = self._parsed(job, tally, filled, report or (lambda n: None))
@@ -116,7 +116,7 @@ class FileParser(FileWorker):
     ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
         """Each sentence as given, with its best tree, and its list where lists are wanted."""
         # The input's trees are only compared with, and need be none.
-        sentences = read_conllu(job.source, trees="any", single_root=False)
+        sentences = read_conllu(job.input, trees="any", single_root=False)
         for batch in in_batches(sentences, len):
             for gold, (tree, trees) in zip(batch, self._trees(batch), strict=True):
                 sentence = gold.with_tree(*tree, single_root=self.single_root)
@@ -126,7 +126,7 @@ class FileParser(FileWorker):
             report(len(batch))
         if not tally.sentences:
             raise TreebankError(
-                job.source, 0, "the file holds no sentence; give a file with CoNLL-U in it"
+                job.input, 0, "the file holds no sentence; give a file with CoNLL-U in it"
             )
 
     def _trees(self, batch: Sequence[Sentence]) -> Iterator[tuple[Tree, CandidateList | None]]:

@@ -8,17 +8,15 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import tee
-from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_label
-from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.kbest.tree_files import is_kbest
+from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
-from tk_spacy.treebank.conllu import Sentence, read_conllu, write_conllu
+from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
@@ -50,7 +48,7 @@ class FileReranker(FileWorker):
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
-        result = FileResult(str(job.source), str(job.target))
+        result = FileResult(str(job.input), str(job.target))
         column, filled = DepsColumn(self.deps), FilledColumns()
 
         def seen(pairs: Iterator[tuple[Sentence, Sentence]]) -> Iterator[tuple[Sentence, Sentence]]:
@@ -58,17 +56,20 @@ class FileReranker(FileWorker):
                 filled.add(given)
                 yield given, final
 
-        kbest = is_kbest(job.source)
+        file = TreesFile(job.input)
+        kbest = file.form is not None
+        # The input's trees are only compared with, and need be none.
+        sentences = iter(()) if kbest else file.sentences(trees="any", single_root=False)
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
             raise UserError(
-                f"{job.source}: has candidates already, to which trees in files add nothing; leave "
+                f"{job.input}: has candidates already, to which trees in files add nothing; leave "
                 "them out"
             )
         started = time.perf_counter()  # the model's loading is not the file's
         # Closed whatever happens: where the target cannot be written, no thread reads on.
-        with closing(self._choices(job, kbest=kbest)) as choices:
+        with closing(self._choices(job, file, sentences)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
             # The trees that the DEPS of a k-best file were made for are not known.
             write_conllu(
@@ -80,17 +81,19 @@ class FileReranker(FileWorker):
         result.seconds = time.perf_counter() - started
         return result
 
-    def _choices(self, job: Job, *, kbest: bool) -> Generator[Decided, None, None]:
+    def _choices(
+        self, job: Job, file: TreesFile, sentences: Iterator[Sentence]
+    ) -> Generator[Decided, None, None]:
         """Each sentence with the first parser's own tree, and the one that is chosen."""
-        if kbest:
-            yield from self._decided(self._kbest_pairs(job.source))
+        if file.form is not None:
+            yield from self._decided(self._kbest_pairs(file))
         elif self.model.external_parsers:
             # Lists of whole sentences: files know of no pieces.
-            sentences, again = tee(_read(job))
-            yield from self._decided(zip(sentences, self._lists(job, again), strict=True))
+            ours, again = tee(sentences)
+            yield from self._decided(zip(ours, self._lists(job, again), strict=True))
         else:
             # Long sentences in pieces, of which each has its own choice.
-            for sentence, of_pieces in by_sentence(_read(job), partial(self._of_pieces, job)):
+            for sentence, of_pieces in by_sentence(sentences, partial(self._of_pieces, job)):
                 link = link_label(self._inventory.names) if len(of_pieces) > 1 else ""
                 base = join_trees([base for _, base, _ in of_pieces], link=link)
                 yield sentence, base, join_trees([final for *_, final in of_pieces], link=link)
@@ -144,17 +147,18 @@ class FileReranker(FileWorker):
         sources = self._own[0] if own else []
         return set(schema.columns) | (columns_read(sources) & set(schema.filled))
 
-    def _kbest_pairs(self, path: Path) -> Iterator[Pair]:
+    def _kbest_pairs(self, file: TreesFile) -> Iterator[Pair]:
         weighed = self.model.reranker.needed_sources
         # Expanded files do not name their parser: it is taken for the model's.
         source = weighed[0] if weighed else "kbest"
-        pairs = read_kbest(path, inventory=self._inventory, source=source, k=self.k)
+        pairs = file.lists(inventory=self._inventory, source=source, k=self.k)
         for number, (sentence, trees) in enumerate(pairs):
             missing = [name for name in weighed if name not in trees.sources]
             if missing and not number:
                 raise UserError(
-                    f"{path}: has the scores of {', '.join(trees.sources)}, but the model needs "
-                    f"those of {', '.join(missing)}: it was trained with another parser's lists"
+                    f"{file.name}: has the scores of {', '.join(trees.sources)}, but the model "
+                    f"needs those of {', '.join(missing)}: it was trained with another parser's "
+                    "lists"
                 )
             yield sentence, trees
 
@@ -172,8 +176,3 @@ class FileReranker(FileWorker):
             n_threads=self.n_threads,
         )
         return source.candidates(sentences, k=self.k or k)
-
-
-def _read(job: Job) -> Iterator[Sentence]:
-    # The input's trees are only compared with, and need be none.
-    return read_conllu(job.source, trees="any", single_root=False)

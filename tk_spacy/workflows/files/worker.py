@@ -24,7 +24,7 @@ Report = Callable[[int], None]
 class Job:
     """One file to work on, and where the result goes."""
 
-    source: Path
+    input: Path
     target: Path
 
 
@@ -41,7 +41,7 @@ class FileResult:
     deps: what became of the column DEPS.
     """
 
-    source: str
+    input: str
     target: str
     status: str = "done"
     error: str | None = None
@@ -63,7 +63,7 @@ class FileResult:
             for row in [scores_from_counts(counts[None])]
         }
         return {
-            "input": self.source,
+            "input": self.input,
             "output": self.target,
             "status": self.status,
             "error": self.error,
@@ -95,8 +95,8 @@ class FileWorker(ABC):
             reason = f"{job.target}: {error.strerror or error}"
         except Exception as error:
             # A fault of ours, but hours of other files must not be lost to it.
-            reason = f"{job.source}: {type(error).__name__}: {error}"
-        return FileResult(str(job.source), str(job.target), status="failed", error=reason)
+            reason = f"{job.input}: {type(error).__name__}: {error}"
+        return FileResult(str(job.input), str(job.target), status="failed", error=reason)
 
 
 class Tally:

@@ -14,7 +14,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos, morph_note
 from tk_spacy.features.word_properties import check_extras
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
-from tk_spacy.kbest.reader import FileSource
+from tk_spacy.kbest.matching import matched_lists
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.external import ExternalParser
 from tk_spacy.parsers.registry import make_parsers
@@ -192,7 +192,7 @@ def read_lists(
     path: Path, sentences: Sequence[Sentence], inventory: LabelInventory, k: int
 ) -> list[CandidateList]:
     """Ready lists for all sentences.  Raises CandidateError where they do not fit."""
-    lists = list(FileSource(path, inventory=inventory).candidates(sentences, k=k))
+    lists = list(matched_lists(path, sentences, inventory=inventory, k=k))
     check_alternatives(lists, where=str(path))
     return lists
 
