@@ -28,7 +28,10 @@ Output = Annotated[
 ]
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Do files of a directory again whose output is there."),
+    typer.Option(
+        "--overwrite",
+        help="Replace results, also such as are up to date, or as tk-spacy did not make.",
+    ),
 ]
 Jobs = Annotated[
     int,
@@ -85,7 +88,7 @@ def run_on_files(
         failed = [result for result in results if result.status == "failed"]
         skipped = sum(result.status == "skipped" for result in results)
         if skipped:
-            shell.say(f"{skipped} skipped: the output is there already (--overwrite replaces it).")
+            shell.say(f"{skipped} skipped: up to date (--overwrite makes them again).")
         for result in failed:
             shell.error(result.error or result.source)
     if failed:
@@ -127,6 +130,10 @@ def batch_table(
         rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
         rows.append(_batch_row({**total, "input": "total", "status": ""}, columns))
     notes = ["Scores of the base parser → of the reranked trees."] if scored and reranked else []
+    done = [row for row in files if row["status"] == "done"]
+    with_scores = sum(bool(row["scores"]) for row in done)
+    if 0 < with_scores < len(done):
+        notes.append(f"The total's scores are those of the {with_scores} files that have trees.")
     return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import ParserFile, named_files
+from tk_spacy.cli.file_commands import Overwrite, ParserFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.ensemble.merging import MergedSource
@@ -27,6 +27,7 @@ from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.records import Records, check_single, find_recipes
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.model import external_parsers, merged_in_order, open_model
 
@@ -43,12 +44,14 @@ def kbest(
     search: Search = "discrepancy",
     form: Form = "compact",
     parser_files: Mapping[str, Path] | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, float]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     parser_files: other parsers' trees of the sentences, where the model was trained with such.
+    overwrite: replace a file that no such call made.
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
@@ -77,8 +80,15 @@ def kbest(
         if not counted["sentences"]:
             raise UserError(f"{job.source}: the file holds no sentence")
 
+    recipes = find_recipes([job], "kbest", Path(pipeline), {"k": k, "search": search, "form": form})
+    if not overwrite:
+        for place, recipe in recipes.items():
+            check_single(place, recipe)
     report.begin(STAGE)
-    write_kbest(job.target, pairs(), form=form)
+    with Records() as records:
+        records.begin(recipes)
+        write_kbest(job.target, pairs(), form=form)
+        records.finish(job.target)
     report.end(STAGE)
     return {**counted, "trees_per_sentence": counted["trees"] / counted["sentences"]}
 
@@ -178,6 +188,7 @@ def kbest_cli(
         ),
     ] = "compact",
     parser_file: ParserFile = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -202,6 +213,7 @@ def kbest_cli(
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
                 parser_files=named_files(parser_file),
+                overwrite=overwrite,
                 progress=progress,
             )
         table = Table(
