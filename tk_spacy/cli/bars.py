@@ -99,11 +99,11 @@ class Bars(Progress):
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
-        # On a narrow terminal the figures matter more than the picture.
+        # On a narrow terminal the figures matter more than the picture; names fold, times do not.
         bar = [BarColumn(bar_width=30)] if shell.err.width >= ROOM_FOR_A_BAR else []
         self._rich = RichProgress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", markup=False, table_column=Column()),
             *bar,
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TimesColumn(table_column=Column(no_wrap=True)),

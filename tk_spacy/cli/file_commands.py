@@ -133,7 +133,8 @@ def batch_table(
     done = [row for row in files if row["status"] == "done"]
     with_scores = sum(bool(row["scores"]) for row in done)
     if 0 < with_scores < len(done):
-        notes.append(f"The total's scores are those of the {with_scores} files that have trees.")
+        which = f"{with_scores} files that have" if with_scores > 1 else "1 file that has"
+        notes.append(f"The total's scores are those of the {which} trees.")
     return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
 
 

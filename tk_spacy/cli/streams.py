@@ -81,7 +81,9 @@ def standard_streams() -> Iterator[None]:
     try:
         yield
     except SystemExit as stop:
-        code = stop.code  # type: ignore[assignment]
+        # rich and typer exit with 1 where a reader has left.
+        left = isinstance(stop.__context__, BrokenPipeError)
+        code = READER_LEFT if left else stop.code  # type: ignore[assignment]
     # Not when the interpreter ends, which could only tell of it in a traceback.
     try:
         stdout.flush()
@@ -93,8 +95,7 @@ def standard_streams() -> Iterator[None]:
             sys.stderr.write(f"Error: standard output: cannot write it: {error.strerror}\n")
         code = code or 1
         _forget(stdout)
-    # Where the reader left, typer has put another stream in its place and exits with 1.
-    sys.exit(READER_LEFT if sys.stdout is not stdout else code)
+    sys.exit(code)
 
 
 def _occupy() -> None:
