@@ -67,7 +67,7 @@ def test_cli_rerank_in_processes_as_a_program(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (code, "Traceback" in err) == (0, False)
     assert "total" in out
-    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert len(list((tmp_path / "out").glob("*.conllu"))) == 3
 
 
 @pytest.mark.parametrize(

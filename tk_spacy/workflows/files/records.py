@@ -257,7 +257,8 @@ def _update(folder: Path, changes: Mapping[str, Any]) -> None:
             path.unlink(missing_ok=True)
             return
         temporary = path.with_name(f"{RECORD}.{os.getpid()}.tmp")
-        text = json.dumps({"format": FORMAT, "files": files}, indent=1, ensure_ascii=False)
+        # In ASCII: a file's name need not be text.
+        text = json.dumps({"format": FORMAT, "files": files}, indent=1)
         try:
             temporary.write_text(text + "\n", encoding="utf-8")
             temporary.replace(path)
