@@ -102,7 +102,7 @@ def test_terminal_the_longest_stage_shows_how_much_is_left(tmp_path: Path) -> No
     shown = on_terminal(
         [
             *COMMAND.split(), "train", str(files["train"]), "--dev", str(files["dev"]),
-            "-o", str(tmp_path / "m"), "--views", "sampling", "--epochs", "2", "--order", "1",
+            "-o", str(tmp_path / "m"), "--parsers", "sampling", "--epochs", "2", "--order", "1",
             "--folds", "3", "--processes", "2", "--k", "4", "--threads", "1",
         ],
         columns=120,

@@ -154,13 +154,12 @@ class ProcessExecutor(Executor):
 
     def _hand_out(self, queue: _Queue, workers: list[_Worker], setup: Setup | None) -> None:
         idle = [worker for worker in workers if worker.task is None]
-        while queue.ready and (idle or len(workers) < self.processes):
-            if idle:
-                worker = idle.pop()
-            else:
-                with _threads_each(self.n_threads), spawning():
-                    worker = _Worker.start(setup, self.n_threads)
-                    workers.append(worker)  # before Ctrl-C can be heard, which ends all of them
+        # All are started before the first gets its task, which may wait for its imports to end.
+        while len(idle) < len(queue.ready) and len(workers) < self.processes:
+            with _threads_each(self.n_threads), spawning():
+                idle.append(_Worker.start(setup, self.n_threads))
+                workers.append(idle[-1])  # before Ctrl-C can be heard, which ends all of them
+        for worker in idle[: len(queue.ready)]:
             worker.give(queue.ready.pop(0))
 
 
