@@ -57,7 +57,7 @@ def test_records_an_input_that_changed_is_done_again(source: Path, tmp_path: Pat
     target = tmp_path / "out" / "dev.conllu"
     statuses, notes = rerank(source, tmp_path / "out")
     assert statuses == ["done", "skipped"]
-    assert notes == [f"made again: {target}, which has another input now"]
+    assert notes == [f"made again: {target} (has another input now)"]
     rerank(source, tmp_path / "fresh")
     assert target.read_bytes() == (tmp_path / "fresh" / "dev.conllu").read_bytes()
     os.utime(source / "dev.conllu", (0, 0))  # the content counts, not the clock
@@ -68,12 +68,12 @@ def test_records_other_settings_or_another_model(source: Path, tmp_path: Path) -
     out = tmp_path / "out"
     rerank(source, out)
     both = ["done", "done"]
-    more = f"made again: {out / 'dev.conllu'} and 1 more, which"
-    assert rerank(source, out, k=2) == (both, [f"{more} was made with other settings (k)"])
+    more = f"made again: {out / 'dev.conllu'} and 1 more"
+    assert rerank(source, out, k=2) == (both, [f"{more} (was made with other settings: k)"])
     assert rerank(source, out, k=2) == (CURRENT, [])
     train_pipeline(options(tmp_path / "model", seed=5))
     other = tmp_path / "model"
-    assert rerank(source, out, other, k=2) == (both, [f"{more} was made by another model"])
+    assert rerank(source, out, other, k=2) == (both, [f"{more} (was made by another model)"])
     shutil.copytree(other, tmp_path / "moved")
     assert rerank(source, out, tmp_path / "moved", k=2) == (CURRENT, [])
 
@@ -85,7 +85,7 @@ def test_records_of_another_command(source: Path, tmp_path: Path) -> None:
     assert record["files"]["dev.conllu"]["command"] == "rerank"
     record["files"]["dev.conllu"]["command"] = "parse"
     (out / RECORD).write_text(json.dumps(record))
-    note = f"made again: {out / 'dev.conllu'}, which was made by `tk-spacy parse`"
+    note = f"made again: {out / 'dev.conllu'} (was made by `tk-spacy parse`)"
     assert rerank(source, out) == (["done", "skipped"], [note])
 
 
@@ -221,12 +221,12 @@ def test_records_packed_files_are_named(source: Path, tmp_path: Path) -> None:
         (source / name).write_bytes(b"")
     recorder = Recorder()
     rerank_files(lists_training()[0], [source], tmp_path / "out", n_threads=1, progress=recorder)
-    assert recorder.warnings == [
-        f"{source}: holds 2 .conllu.gz files, which are left out; unpack them first"
-    ]
+    assert recorder.warnings == [f"{source}: 2 .conllu.gz files left out: unpack first"]
     (source / "dev.conllu").unlink()
     (source / "sub" / "test.conllu").unlink()
-    with pytest.raises(UserError, match=r"no .conllu file .*; holds 2 .conllu.gz files: unpack"):
+    with pytest.raises(
+        UserError, match=r"no .conllu file .*; 2 .conllu.gz files left out: unpack first"
+    ):
         rerank(source, tmp_path / "new")
     with pytest.raises(UserError, match=r"a.conllu.gz: a packed file, which is not read; unpack"):
         rerank(source / "a.conllu.gz", tmp_path / "new.conllu")

@@ -136,7 +136,7 @@ def _work_on_files(
     one_file = len(inputs) == 1 and not inputs[0].is_dir()
     for path in inputs:
         if (text := _packed(path)) is not None:
-            progress.warn(f"{text}, which are left out; unpack them first")
+            progress.warn(f"{path}: {text}")
     # Whatever would be wrong with the model is said before any word about files.
     worker = opener(n_threads)
     check_not_in_model(jobs, model)
@@ -272,7 +272,7 @@ def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
     )
     if not files:
         packed = _packed(path)
-        cure = "" if packed is None else f"; {packed.removeprefix(f'{path}: ')}: unpack them first"
+        cure = "" if packed is None else f"; {packed}"
         raise UserError(f"{path}: no {SUFFIX} file in this directory or below{cure}")
     for file in files:
         yield Job(file, output / file.relative_to(path))
@@ -281,7 +281,11 @@ def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
 def _packed(path: Path) -> str | None:
     """Says how many packed files a directory holds; None where there are none."""
     count = sum(1 for _ in path.rglob(f"*{SUFFIX}{PACKED}")) if path.is_dir() else 0
-    return f"{path}: holds {count} {SUFFIX}{PACKED} file{'s' * (count > 1)}" if count else None
+    return (
+        f"{count} {SUFFIX}{PACKED} file{'s' * (count > 1)} left out: unpack first"
+        if count
+        else None
+    )
 
 
 def estimate_sentences(paths: Iterable[Path]) -> list[int]:

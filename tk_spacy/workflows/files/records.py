@@ -62,7 +62,7 @@ class Recipe:
         before = before if isinstance(before, dict) else {}
         names = [n for n in {**self.settings, **before} if self.settings.get(n) != before.get(n)]
         if names:
-            yield f"was made with other settings ({', '.join(names)})"
+            yield f"was made with other settings: {', '.join(names)}"
         if entry.get("others") != dict(self.others):
             yield "was made with other trees beside the input"
 
@@ -178,7 +178,7 @@ def _reasons(stale: Iterable[tuple[Path, str]]) -> Iterator[str]:
     for target, reason in stale:
         grouped.setdefault(reason, []).append(target)
     for reason, targets in grouped.items():
-        yield f"made again: {_some(targets)}, which {reason}"
+        yield f"made again: {_some(targets)} ({reason})"
 
 
 class Records:
