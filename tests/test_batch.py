@@ -78,7 +78,10 @@ def test_batch_mirrors_a_directory(tmp_path: Path) -> None:
     results = rerank([source], tmp_path / "out")
     assert [result.status for result in results] == ["done", "done"]
     found = sorted(p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*.*"))
-    assert found == [Path("dev.conllu"), Path("sub/test.conllu")]
+    assert found == [
+        Path(".tk-spacy.json"), Path("dev.conllu"), Path("sub/.tk-spacy.json"),
+        Path("sub/test.conllu"),
+    ]  # fmt: skip
     whole = total(results)
     assert whole.words == sum(result.words for result in results)
     assert whole.sentences == 60
@@ -93,18 +96,6 @@ def test_batch_in_processes_gives_the_same_files(tmp_path: Path) -> None:
             path.read_bytes()
             == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
         )
-
-
-def test_batch_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    source = kbest_directory(tmp_path / "in")
-    (tmp_path / "out" / "sub").mkdir(parents=True)
-    (tmp_path / "out" / "sub" / "test.conllu").write_text("done before")
-    results = rerank([source], tmp_path / "out")
-    assert [result.status for result in results] == ["done", "skipped"]
-    assert (tmp_path / "out" / "sub" / "test.conllu").read_text() == "done before"
-    results = rerank([source], tmp_path / "out", overwrite=True)
-    assert [result.status for result in results] == ["done", "done"]
-    assert (tmp_path / "out" / "sub" / "test.conllu").read_text() != "done before"
 
 
 def test_batch_reads_ahead_with_the_same_result(tmp_path: Path) -> None:
@@ -140,7 +131,7 @@ def test_batch_does_the_rest_beside_a_broken_file(tmp_path: Path, processes: int
     assert "99" in (results["broken.conllu"].error or "")
     assert results["empty.conllu"].status == "failed"
     assert results["dev.conllu"].status == results["test.conllu"].status == "done"
-    found = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    found = {path.name for path in (tmp_path / "out").rglob("*.conllu")}
     assert found == {"dev.conllu", "test.conllu"}
 
 

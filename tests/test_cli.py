@@ -189,7 +189,7 @@ def test_cli_interrupted_training_says_how_to_resume(
     )  # fmt: skip
     work = tmp_path / "model.work"
     try:
-        wait_for_busy_children(process.pid, 3)
+        wait_for_busy_children(process.pid, 2)
         if sent == signal.SIGINT:  # as a terminal sends it: to all processes of the group
             os.killpg(process.pid, sent)
         else:

@@ -166,8 +166,26 @@ def test_cli_parse_a_directory_with_a_broken_file(parser: Path, tmp_path: Path) 
     result = invoke("parse", parser, tmp_path / "in", "-o", tmp_path / "out")
     assert result.exit_code == 1
     assert "bad.conllu:1: 2 columns instead of 10" in result.stderr
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.conllu"]
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == [".tk-spacy.json", "good.conllu"]
     assert "skipped" in invoke("parse", parser, tmp_path / "in", "-o", tmp_path / "out").stdout
+
+
+def test_cli_parse_does_not_replace_what_kbest_wrote(parser: Path, tmp_path: Path) -> None:
+    out, dev = tmp_path / "out.conllu", treebank()["dev"]
+    for k in (3, 4):  # the same command may
+        assert invoke("kbest", parser, dev, "-o", out, "--k", k, "-q").exit_code == 0
+    lists = out.read_bytes()
+    refused = invoke("parse", parser, dev, "-o", out)
+    assert refused.exit_code == 1
+    assert "out.conllu: was made by `tk-spacy kbest`; overwrite replaces it" in refused.stderr
+    assert out.read_bytes() == lists
+    assert invoke("parse", parser, dev, "-o", out, "--overwrite").exit_code == 0
+    assert out.read_bytes() != lists
+    refused = invoke("kbest", parser, dev, "-o", out)
+    assert "out.conllu: was made by `tk-spacy parse`; overwrite replaces it" in refused.stderr
+    assert invoke("kbest", parser, dev, "-o", out, "--k", 4, "-q", "--overwrite").exit_code == 0
+    assert out.read_bytes() == lists
 
 
 def test_cli_parse_refuses(parser: Path, tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 import dataclasses
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
 from tiny_spacy import tiny_config
 
 from tk_spacy.ensemble import jackknife as module
+from tk_spacy.ensemble.full_training import WholeTraining
 from tk_spacy.ensemble.jackknife import FoldProgress, JackknifeError, fold_of_sentences, jackknife
+from tk_spacy.ensemble.trained_parsers import RECORD
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.spacy_transition import spec as spacy_spec
@@ -184,31 +187,55 @@ def test_jackknife_names_a_component_before_it_trains(tmp_path):
         SpacySpec.from_config(tiny_config(tmp_path / "tiny.cfg"), component="biaffine")
 
 
-def crash(job, report) -> None:
+def crash(here, *_) -> None:
     raise RuntimeError("boom")
 
 
-def die(job, report) -> None:
-    os._exit(9)
+def die(here, *_) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
-    ("worker", "reason"),
-    [(crash, r"fold [12] of the jackknife failed: RuntimeError: boom"), (die, "was killed")],
+    ("work", "reason"),
+    [
+        (crash, r"^training spacy on fold [12] failed: RuntimeError: boom$"),
+        (die, r"^the process of training spacy on fold [12] was killed by SIGKILL .*fewer proc"),
+    ],
 )
 def test_jackknife_a_failing_process_is_one_clear_error(
-    tmp_path, parser, monkeypatch, worker, reason
+    tmp_path, parser, monkeypatch, work, reason
 ):
-    monkeypatch.setattr(module, "_run_fold_in_worker", _Worker(worker))
+    monkeypatch.setattr(module, "_train", work)
     with pytest.raises(JackknifeError, match=reason):
         run(tmp_path / "work", parser, processes=2)
 
 
-class _Worker:
-    """Stands in for the function that a process runs; found by its name when unpickled there."""
+def test_jackknife_keeps_what_was_finished_before_a_process_died(tmp_path, parser, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_make_lists", die)
+        with pytest.raises(JackknifeError, match=r"the lists of fold [12] was killed by SIGKILL"):
+            run(tmp_path / "work", parser, processes=2)
+    notes = []
+    lists, _ = run(tmp_path / "work", parser, note=notes.append)
+    assert notes[0].startswith(f"taken over from {tmp_path / 'work'}: spacy parser of fold ")
+    assert_same_lists(lists, run(tmp_path / "new", parser)[0])
 
-    def __init__(self, function) -> None:
-        self.function = function
 
-    def __call__(self, job) -> None:
-        self.function(job, None)
+def test_jackknife_trains_beside_the_folds(tmp_path, parser):
+    seen = []
+    whole = WholeTraining(SENTENCES, [], [parser], directory=tmp_path / "all")
+    for processes in (1, 2):
+        place = tmp_path / str(processes)
+        whole = WholeTraining(SENTENCES, [], [parser], directory=place)
+        run(place / "folds", parser, processes=processes, beside=whole.tasks(),
+            progress=seen.append)  # fmt: skip
+        assert whole.is_done
+        assert (None, "spacy") in {(step.fold, step.parser) for step in seen}
+        shares = [step.overall for step in seen if step.stage != "done"]
+        assert shares == sorted(shares)
+        assert 0 <= shares[0] < shares[-1] <= 1
+        seen.clear()
+    for file in (tmp_path / "1").rglob("*"):
+        if file.is_file() and file.name != RECORD:  # which has the seconds that it took
+            other = tmp_path / "2" / file.relative_to(tmp_path / "1")
+            assert other.read_bytes() == file.read_bytes(), file

@@ -219,26 +219,23 @@ def test_jackknife_after_a_stop_within_a_fold(tmp_path: Path) -> None:
 # All of train
 
 
-def test_whole_training_keeps_each_parser(tmp_path: Path) -> None:
-    seen = []
+@pytest.mark.parametrize("processes", [1, 2])
+def test_whole_training_keeps_each_parser(tmp_path: Path, processes: int) -> None:
+    seen: list[FoldProgress] = []
 
     def training(*parsers: CountingParser) -> WholeTraining:
-        return WholeTraining(
-            SENTENCES, SENTENCES[:2], parsers, directory=tmp_path,
-            report=lambda parser, done, of: seen.append((parser, done, of)),
-        )  # fmt: skip
+        return WholeTraining(SENTENCES, SENTENCES[:2], parsers, directory=tmp_path)
 
-    with training(A) as whole:
-        assert whole.kept == []
-        whole.finish()
-    assert seen[-1] == ("a", 16, 16)
+    whole = training(A)
+    assert whole.kept == []
+    whole.run(processes=processes, progress=seen.append)
+    assert (seen[-1].fold, seen[-1].parser, seen[-1].step, seen[-1].of) == (None, "a", 16, 16)
     seen.clear()
-    with training(A, B) as whole:
-        assert (whole.kept, whole.is_done) == (["a"], False)
-        whole.start()
-        whole.finish()
-        assert whole.is_done
-    assert {parser for parser, *_ in seen} == {"b"}
+    whole = training(A, B, CountingParser(name="c"))
+    assert (whole.kept, whole.is_done) == (["a"], False)
+    whole.run(processes=processes, progress=seen.append)
+    assert whole.is_done
+    assert {step.parser for step in seen} == {"b", "c"}
     texts = [[s.to_conllu() for s in part] for part in (SENTENCES, SENTENCES[:2])]
     assert is_trained(tmp_path / "b", training_fingerprint(B, *texts))
     assert json.loads((tmp_path / "b" / RECORD).read_text())["seconds"] > 0
@@ -252,7 +249,7 @@ def test_whole_training_a_users_mistake_is_one_clear_error(tmp_path: Path) -> No
 
     whole = WholeTraining(SENTENCES, [], [Refusing()], directory=tmp_path)
     with pytest.raises(UserError, match="no tree here"):
-        whole.finish()
+        whole.run()
     assert list(tmp_path.iterdir()) == []
 
 

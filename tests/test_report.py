@@ -20,7 +20,7 @@ TABLE = Table(
 
 def on_terminal(table: Table) -> str:
     out = io.StringIO()
-    Console(file=out, width=100).print(table.to_rich())
+    Console(file=out, width=100).print(table)
     return out.getvalue()
 
 
@@ -109,7 +109,7 @@ def test_report_narrow_terminals_fold_names_and_headings_but_no_number() -> None
         rows=(("a/long/path/to/some/file.conllu", *(100.0 - i for i in range(6))),),
     )
     file = io.StringIO()
-    Console(width=80, file=file).print(table.to_rich())
+    Console(width=80, file=file).print(table)
     shown = file.getvalue()
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert all(f"{100.0 - i:.2f}" in shown for i in range(6))

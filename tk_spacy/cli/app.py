@@ -16,6 +16,7 @@ from tk_spacy.cli.info import info_cli
 from tk_spacy.cli.kbest import kbest_cli
 from tk_spacy.cli.parse import parse_cli
 from tk_spacy.cli.rerank import rerank_cli
+from tk_spacy.cli.streams import standard_streams
 from tk_spacy.cli.train import train_cli
 from tk_spacy.cli.train_parser import train_parser_cli
 
@@ -79,4 +80,5 @@ for name, command in (
 
 def main() -> None:
     """Entry point of the console script `tk-spacy`."""
-    app(prog_name="tk-spacy")
+    with standard_streams():
+        app(prog_name="tk-spacy")

@@ -9,17 +9,22 @@ from contextlib import contextmanager
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.progress import Progress as RichProgress
+from rich.table import Column
+from rich.text import Text
 
 from tk_spacy.cli.shell import Shell
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.tables import show_seconds
+
+ROOM_FOR_A_BAR = 100
+"""Columns of a terminal from which on there are bars beside the figures."""
 
 
 @contextmanager
@@ -68,19 +73,40 @@ class Lines(Progress):
         self._shell.warn(text)
 
 
+class TimesColumn(ProgressColumn):
+    """How long a stage has taken, and about how long it will take yet."""
+
+    def render(self, task: Task) -> Text:
+        """Such as "1:02 elapsed, 3:20 left"; what is left follows from what is done."""
+        spent = (task.finished_time if task.finished else task.elapsed) or 0.0
+        text = Text(f"{clock(spent)} elapsed", style="progress.elapsed")
+        if not task.finished and task.total and task.completed:
+            left = spent * (task.total - task.completed) / task.completed
+            text.append(f", {clock(left)} left", style="progress.remaining")
+        return text
+
+
+def clock(seconds: float) -> str:
+    """Seconds as 0:42, 12:05 or 1:02:33."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02}"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
 class Bars(Progress):
     """One bar for each stage, and for each named step of it that counts."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+        # On a narrow terminal the figures matter more than the picture; names fold, times do not.
+        bar = [BarColumn(bar_width=30)] if shell.err.width >= ROOM_FOR_A_BAR else []
         self._rich = RichProgress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left", style="dim"),
-            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False, table_column=Column()),
+            *bar,
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TimesColumn(table_column=Column(no_wrap=True)),
             console=shell.err,
         )
         self._tasks: dict[str, TaskID] = {}

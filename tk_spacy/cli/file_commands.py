@@ -30,7 +30,10 @@ Output = Annotated[
 ]
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Do files of a directory again whose output is there."),
+    typer.Option(
+        "--overwrite",
+        help="Replace results, also such as are up to date, or as tk-spacy did not make.",
+    ),
 ]
 Jobs = Annotated[
     int,
@@ -105,7 +108,7 @@ def run_on_files(
         failed = [result for result in results if result.status == "failed"]
         skipped = sum(result.status == "skipped" for result in results)
         if skipped:
-            shell.say(f"{skipped} skipped: the output is there already (--overwrite replaces it).")
+            shell.say(f"{skipped} skipped: up to date (--overwrite makes them again).")
         for result in failed:
             shell.error(result.error or result.input)
     if failed:
@@ -192,6 +195,11 @@ def batch_table(
         rows = [(os.path.relpath(str(row[0]), folder or os.curdir), *row[1:]) for row in rows]
         rows.append(_batch_row({**total, "input": "total", "status": ""}, columns))
     notes = ["Scores of the base parser → of the reranked trees."] if scored and reranked else []
+    done = [row for row in files if row["status"] == "done"]
+    with_scores = sum(bool(row["scores"]) for row in done)
+    if 0 < with_scores < len(done):
+        which = f"{with_scores} files that have" if with_scores > 1 else "1 file that has"
+        notes.append(f"The total's scores are those of the {which} trees.")
     return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
 
 

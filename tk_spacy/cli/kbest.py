@@ -13,6 +13,7 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import (
     DepsOption,
+    Overwrite,
     ParserFile,
     check_deps,
     deps_notes,
@@ -38,6 +39,7 @@ from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.records import Records, check_single, find_recipes
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.model import external_parsers, merged_in_order, open_model
 
@@ -56,6 +58,7 @@ def kbest(
     form: Form = "compact",
     parser_files: Mapping[str, Path] | None = None,
     deps: Deps = "blank",
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
@@ -63,6 +66,7 @@ def kbest(
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     parser_files: other parsers' trees of the sentences, where the model was trained with such.
     deps: what becomes of the column DEPS (see `enhanced`).
+    overwrite: replace a file that no such call made.
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
@@ -95,8 +99,17 @@ def kbest(
         if not counted["sentences"]:
             raise UserError(f"{job.input}: the file holds no sentence")
 
+    recipes = find_recipes(
+        [job], "kbest", Path(pipeline), {"k": k, "search": search, "form": form, "deps": deps}
+    )
+    if not overwrite:
+        for place, recipe in recipes.items():
+            check_single(place, recipe)
     report.begin(STAGE)
-    write_kbest(job.target, pairs(), form=form, deps=column)
+    with Records() as records:
+        records.begin(recipes)
+        write_kbest(job.target, pairs(), form=form, deps=column)
+        records.finish(job.target)
     report.end(STAGE)
     return {
         **counted,
@@ -202,6 +215,7 @@ def kbest_cli(
     ] = "compact",
     parser_file: ParserFile = None,
     deps: DepsOption = "blank",
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -227,6 +241,7 @@ def kbest_cli(
                 form=form,  # type: ignore[arg-type]
                 parser_files=named_files(parser_file),
                 deps=check_deps(deps),
+                overwrite=overwrite,
                 progress=progress,
             )
         table = Table(

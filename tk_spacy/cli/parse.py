@@ -59,7 +59,8 @@ def parse_cli(
 
         tk-spacy parse parser in.conllu -o in.kbest.conllu --k 25
 
-    A directory is searched for .conllu files and mirrored; finished files are skipped:
+    A directory is searched for .conllu files and mirrored; files whose result is up to date are
+    skipped:
 
         tk-spacy parse parser treebanks/ -o parsed/ --jobs 2
     """

@@ -59,8 +59,9 @@ def rerank_cli(
 
         tagger < text | tk-spacy rerank model - -o - --quiet | head
 
-    A directory is searched for .conllu files and mirrored. Finished files are skipped, so a stopped
-    run goes on where it was; a broken file is named at the end and does not stop the others:
+    A directory is searched for .conllu files and mirrored. Files whose result is up to date (same
+    input, model and settings) are skipped, so a stopped run goes on where it was; a broken file is
+    named at the end and does not stop the others:
 
         tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
     """

@@ -72,7 +72,7 @@ class Shell:
             for i, table in enumerate(tables):
                 if i:
                     self.out.print()
-                self.out.print(table.to_rich())
+                self.out.print(table)
 
     def say(self, text: str) -> None:
         """A line of the result that people read; not shown with --json."""

@@ -1,27 +1,23 @@
 """Candidate lists for a training treebank, each from parsers that never saw its sentence.
 
 The sentences are dealt into folds; the lists of a fold come from parsers trained on all others, so
-that they are as good, or bad, as lists of new text (Collins 2000).  Folds run in processes of their
-own, single-threaded; a fold trains its parsers one after the other, and joins their lists (see
-`merging`).  What is finished is kept with a fingerprint of all that it depends on, each parser's
-parser and the fold's lists apart: a stopped run, or one with another parser, makes only what is
-missing or damaged.
+that they are as good, or bad, as lists of new text (Collins 2000).  Each training of a parser on a
+fold is a task, and so is the joining of a fold's lists (see `merging`) once its parsers are there;
+they run in processes, single-threaded, or here.  What is finished is kept with a fingerprint of all
+that it depends on, each parser and the fold's lists apart: a stopped run, or one with another
+parser, makes only what is missing or damaged.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.ensemble.trained_parsers import (
@@ -31,6 +27,7 @@ from tk_spacy.ensemble.trained_parsers import (
     remove,
     train_and_record,
     trained_state,
+    training_cost,
     training_fingerprint,
     training_seconds,
 )
@@ -38,31 +35,36 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
-from tk_spacy.parallel.processes import begin_child, ending, spawning
+from tk_spacy.parallel.executor import Executor, Surroundings, Task, TaskError, make_executor
+from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
 FORMAT = 6
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LISTING_EFFORT = 0.5
+"""Time to propose and score a word's trees with one parser, as part of `ParserSpec.effort`."""
 
 
 class JackknifeError(RuntimeError):
-    """A fold's process failed; the text says which fold and why."""
+    """A training, or the making of a fold's lists, failed; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldProgress:
     """What one fold is doing: stage "resumed" (nothing to do), "train", "parse" or "done".
 
+    fold: None for a training on all sentences beside the folds.
     step and of count training steps of `parser`, and parsed sentences.
+    overall: share of all the work that is done, from 0 to 1, by an estimate of what it costs.
     """
 
-    fold: int
+    fold: int | None
     stage: Literal["resumed", "train", "parse", "done"]
     step: int
     of: int
     parser: str = ""
+    overall: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,6 @@ class _Job:
     parsers: tuple[ParserSpec, ...]
     trained: tuple[str, ...]
     fingerprint: str
-    n_threads: int | None
 
     @property
     def name(self) -> str:
@@ -122,6 +123,7 @@ def jackknife(
     n_threads: int | None = None,
     progress: Callable[[FoldProgress], None] | None = None,
     note: Callable[[str], None] | None = None,
+    beside: Sequence[Task] = (),
 ) -> list[CandidateList]:
     """One candidate list for each training sentence, in order.
 
@@ -131,14 +133,15 @@ def jackknife(
         what a stopped run finished with the same sentences and settings is taken from there.
     folds, fold_seed: see `fold_of_sentences`.
     k: trees a list.
-    processes: folds trained at a time; None as many as this process may use CPUs, and 1 trains them
-        in this process, on n_threads.  The results do not depend on it.
+    processes: parsers trained at a time, each on one thread; None as many as this process may use
+        CPUs, and 1 trains them in this process, on n_threads.  The results do not depend on it.
     inventory: table of labels for the lists.
-    progress: called in this process for each step of each fold.
+    progress: called in this process for each step of each training, and each sentence parsed.
     note: told in one line what is taken over from an earlier run, and in another what of it is
         damaged and made again, if anything.
+    beside: other trainings to be done meanwhile (see `full_training`); they report FoldProgress.
 
-    Raises JackknifeError where a fold fails; the other folds are stopped, finished ones stay.
+    Raises JackknifeError where a part fails; the others are stopped, finished ones stay.
     """
     numbers = fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)
     folder = Path(workdir)
@@ -146,7 +149,7 @@ def jackknife(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror}; remove it") from error
-    jobs = _make_jobs(sentences, parsers, numbers, folder=folder, k=k, n_threads=n_threads)
+    jobs = _make_jobs(sentences, parsers, numbers, folder=folder, k=k)
     report = progress or (lambda _: None)
     states = [_lists_state(job) for job in jobs]
     if note is not None:
@@ -159,12 +162,13 @@ def jackknife(
             continue
         _write_data(job, sentences, numbers)
         todo.append(job)
-    processes = processes or len(os.sched_getaffinity(0))
-    if processes > 1 and len(todo) > 1:
-        _run_in_processes(todo, processes, report)
-    else:
-        for job in todo:
-            _run_fold(job, report)
+    sizes = [0] * len(jobs)
+    for sentence, number in zip(sentences, numbers, strict=True):
+        sizes[number] += len(sentence)
+    tasks = [*_tasks(jobs, todo, sizes), *beside]
+    processes = processes or available_threads()
+    executor = make_executor(tasks, processes=processes, n_threads=n_threads)
+    _run(tasks, executor, report)
     inventory = LabelInventory() if inventory is None else inventory
     readers = [read_kbest(job.file(".conllu"), inventory=inventory, k=k) for job in jobs]
     lists = []
@@ -190,7 +194,6 @@ def _make_jobs(
     *,
     folder: Path,
     k: int,
-    n_threads: int | None,
 ) -> list[_Job]:
     jobs = []
     texts = [sentence.to_conllu() for sentence in sentences]
@@ -216,7 +219,6 @@ def _make_jobs(
                 parsers=tuple(parsers),
                 trained=trained,
                 fingerprint=fingerprint.hexdigest(),
-                n_threads=n_threads,
             )
         )
     return jobs
@@ -264,32 +266,66 @@ def _write_data(job: _Job, sentences: Sequence[Sentence], numbers: Sequence[int]
     write_conllu(job.file(".held-out.conllu"), (s for s, number in pairs if number == job.fold))
 
 
-def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
-    """Train a fold's parsers, parse what they never saw, write lists and record."""
-    train = load_treebank(job.file(".train.conllu"))
-    for parser, fingerprint in zip(job.parsers, job.trained, strict=True):
+def _tasks(jobs: Sequence[_Job], todo: Sequence[_Job], sizes: Sequence[int]) -> list[Task]:
+    """Each training that is missing, and each fold's lists after its trainings.
 
-        def on_step(done: int, of: int, name: str = parser.name) -> None:
-            report(FoldProgress(job.fold, "train", done, of, name))
+    sizes: words of each fold.
+    """
+    tasks = []
+    total = sum(sizes)
+    for job in todo:
+        held_out = sizes[jobs.index(job)]
+        trainings = [
+            Task(
+                name=f"training {parser.name} on fold {job.fold + 1}",
+                work=_train,
+                args=(job, number),
+                cost=training_cost(parser, total - held_out),
+            )
+            for number, parser in enumerate(job.parsers)
+            if not parser.given
+            and trained_state(job.directory(parser), job.trained[number]) != "kept"
+        ]
+        lists = Task(
+            name=f"the lists of fold {job.fold + 1}",
+            work=_make_lists,
+            args=(job,),
+            cost=held_out * LISTING_EFFORT * len(job.parsers),
+            after=tuple(task.name for task in trainings),
+        )
+        tasks += [*trainings, lists]
+    return tasks
 
-        train_and_record(
-            parser, train, [], job.directory(parser),
-            fingerprint=fingerprint, n_threads=job.n_threads, report=on_step,
-        )  # fmt: skip
+
+def _train(here: Surroundings, job: _Job, number: int) -> None:
+    """Train one of a fold's parsers."""
+    parser = job.parsers[number]
+
+    def on_step(done: int, of: int) -> None:
+        here.report(FoldProgress(job.fold, "train", done, of, parser.name))
+
+    train_and_record(
+        parser, load_treebank(job.file(".train.conllu")), [], job.directory(parser),
+        fingerprint=job.trained[number], n_threads=here.n_threads, report=on_step,
+    )  # fmt: skip
+
+
+def _make_lists(here: Surroundings, job: _Job) -> None:
+    """Parse what a fold's parsers never saw, write lists and record."""
     inventory = LabelInventory()
     source = MergedSource(
         [
-            parser.open(job.directory(parser), inventory=inventory, n_threads=job.n_threads)
+            parser.open(job.directory(parser), inventory=inventory, n_threads=here.n_threads)
             for parser in job.parsers
         ],
-        n_threads=job.n_threads,
+        n_threads=here.n_threads,
     )
     held_out = load_treebank(job.file(".held-out.conllu"))
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
         lists = source.candidates(held_out, k=job.k)
         for number, pair in enumerate(zip(held_out, lists, strict=True), start=1):
-            report(FoldProgress(job.fold, "parse", number, len(held_out)))
+            here.report(FoldProgress(job.fold, "parse", number, len(held_out)))
             yield pair
 
     write_kbest(job.file(".conllu"), pairs())
@@ -300,85 +336,27 @@ def _run_fold(job: _Job, report: Callable[[FoldProgress], None]) -> None:
     temporary.replace(record)
     for suffix in (".train.conllu", ".held-out.conllu"):
         job.file(suffix).unlink(missing_ok=True)
-    report(FoldProgress(job.fold, "done", 1, 1))
+    here.report(FoldProgress(job.fold, "done", 1, 1))
 
 
-def _run_in_processes(
-    jobs: Sequence[_Job], processes: int, report: Callable[[FoldProgress], None]
+def _run(
+    tasks: Sequence[Task],
+    executor: Executor,
+    progress: Callable[[FoldProgress], None],
 ) -> None:
-    # Spawned, since a forked child would inherit OpenMP and BLAS threads in an unknown state.
-    context = multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    with (
-        _one_thread_each(),
-        ProcessPoolExecutor(
-            min(processes, len(jobs)),
-            mp_context=context,
-            initializer=_start_worker,
-            initargs=(queue,),
-        ) as pool,
-    ):
-        with spawning():
-            futures = {pool.submit(_run_fold_in_worker, job): job for job in jobs}
-        try:
-            _watch(futures, queue, report)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            raise
+    """Do all tasks.  Raises UserError, or JackknifeError that names the task which failed."""
+    cost = {task.name: task.cost for task in tasks}
+    share = dict.fromkeys(cost, 0.0)
 
+    def on_report(name: str, step: FoldProgress) -> None:
+        if step.of and step.stage != "done":
+            share[name] = max(share[name], min(1.0, step.step / step.of))
+        done = sum(cost[task] * part for task, part in share.items())
+        progress(replace(step, overall=done / max(sum(cost.values()), 1e-9)))
 
-def _watch(
-    futures: dict[Future[None], _Job], queue: Any, report: Callable[[FoldProgress], None]
-) -> None:
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-        while not queue.empty():
-            report(queue.get())
-        for future in done:
-            error = future.exception()
-            if error is None:
-                continue
-            if isinstance(error, UserError):
-                raise error
-            if isinstance(error, BrokenProcessPool):
-                raise JackknifeError(
-                    "a process of the jackknife was killed (most often: out of memory); finished "
-                    "folds are kept, so run again with fewer processes"
-                ) from error
-            raise JackknifeError(
-                f"fold {futures[future].fold + 1} of the jackknife failed: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-
-
-# The queue that a worker process got when it started; nothing else may be shared with `spawn`.
-_worker: dict[str, Any] = {}
-
-
-def _start_worker(queue: Any) -> None:
-    begin_child()
-    _worker["queue"] = queue
-
-
-@ending
-def _run_fold_in_worker(job: _Job) -> None:
-    _run_fold(replace(job, n_threads=1), _worker["queue"].put)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Spawned processes read these when they load BLAS and OpenMP."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name, _ in executor.run(tasks, report=on_report):
+            share[name] = 1.0
+    except TaskError as error:
+        cure = "; run again with fewer processes"
+        raise JackknifeError(f"{error}{cure if error.killed else ''}") from error

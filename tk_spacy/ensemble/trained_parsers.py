@@ -38,6 +38,11 @@ def training_fingerprint(parser: ParserSpec, train: Iterable[str], dev: Iterable
     return total.hexdigest()
 
 
+def training_cost(parser: ParserSpec, words: int) -> float:
+    """About how long a training takes beside others, in no unit: it only decides their order."""
+    return words * float(getattr(parser, "effort", 1.0))
+
+
 def is_trained(directory: Path, fingerprint: str) -> bool:
     """Whether the parser with that fingerprint is there, every byte of it."""
     return trained_state(directory, fingerprint) == "kept"

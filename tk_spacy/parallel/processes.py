@@ -7,16 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 GRACE = 10.0
 """Seconds that a child may take to leave once it is told to."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def begin_child() -> None:
@@ -31,22 +26,6 @@ def begin_child() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), name="parent watch", daemon=True).start()
-
-
-def ending(work: Callable[P, R]) -> Callable[P, R]:
-    """For the jobs of a process pool: a child that is told to leave amid one leaves.
-
-    A pool takes SystemExit for the job's result, and hands the child its next job.
-    """
-
-    @wraps(work)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return work(*args, **kwargs)
-        except SystemExit:
-            os._exit(1)
-
-    return run
 
 
 @contextmanager
@@ -66,7 +45,7 @@ def spawning() -> Iterator[None]:
 
 
 def _leave(*_: object) -> None:
-    # A pool's worker that is just sending a result swallows SystemExit, and would wait for work.
+    # Something may take SystemExit for an error like any other, and go on.
     last = threading.Timer(GRACE, os._exit, (1,))
     last.daemon = True
     last.start()

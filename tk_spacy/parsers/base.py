@@ -33,6 +33,8 @@ class ParserSpec(Protocol):
 
     name: as `--views` names it.  sources: what its scores are called in lists.
     given: whether the parser is there already, so that `train` has nothing to do.
+    effort: if there is such an attribute, about how long a training takes for each word beside
+        those of other parsers, 1 where there is none: long ones are begun first.
     """
 
     @property

@@ -188,11 +188,11 @@ def _jackknifed(
     n_threads: int | None,
     report: Report,
 ) -> list[CandidateList]:
-    seen: set[tuple[int, str, str]] = set()
+    seen: set[tuple[int | None, str, str]] = set()
 
     def on_progress(state: FoldProgress) -> None:
         key = (state.fold, state.stage, state.parser)
-        if state.stage == "done" or key in seen:
+        if state.fold is None or state.stage == "done" or key in seen:
             return
         seen.add(key)
         words = {"train": "training a parser", "parse": "parsing", "resumed": "done before"}

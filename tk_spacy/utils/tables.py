@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.console import Group
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
 Cell = str | int | float | None
 
 NO_VALUE = "-"
+LEAST_NAME = 12
+"""Columns that a name gets at least before it is folded further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +42,43 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"row {row} has {len(row)} cells for {len(self.columns)} columns")
 
-    def to_rich(self) -> Group:
-        """For the terminal."""
-        # Text, not str: a heading or file name may hold what rich takes for markup.
-        table = RichTable(
-            title=Text(self.title, style="bold"),
-            title_justify="left",
-            show_header=any(column.heading for column in self.columns),
-            collapse_padding=True,
-        )
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """For the terminal: below each other, parts of the columns where it is narrow."""
         shown = self._shown()
-        for i, column in enumerate(self.columns):
-            # Numbers keep their digits on a narrow terminal; headings and names fold.
-            cells = [row[i] for row in shown] if column.align == "right" else []
-            table.add_column(
-                Text(column.heading),
-                justify=column.align,
-                min_width=max(map(len, [*cells, *column.heading.split(), ""])),
-                overflow="fold",
+        widths = [self._widths(i, shown) for i in range(len(self.columns))]
+        for number, part in enumerate(_parts(widths, options.max_width)):
+            # Text, not str: a heading or file name may hold what rich takes for markup.
+            table = RichTable(
+                title=None if number else Text(self.title, style="bold"),
+                title_justify="left",
+                show_header=any(column.heading for column in self.columns),
+                collapse_padding=True,
             )
-        for row in shown:
-            table.add_row(*(Text(cell) for cell in row))
+            for i, width in part.items():
+                table.add_column(
+                    Text(self.columns[i].heading),
+                    justify=self.columns[i].align,
+                    # rich forgets the blank at the start of a table whose padding it collapses.
+                    width=width + (i == 0),
+                    overflow="fold",
+                )
+            for row in shown:
+                table.add_row(*(Text(row[i]) for i in part))
+            yield table
         # Not as caption, which rich folds to the table's width.
-        return Group(table, *(Text(note, style="dim") for note in self.notes))
+        yield from (Text(note, style="dim") for note in self.notes)
+
+    def _widths(self, i: int, shown: Sequence[Sequence[str]]) -> tuple[int, int]:
+        """The least width of a column, and the one at which nothing in it folds.
+
+        Numbers keep their digits on a narrow terminal; headings and names fold.
+        """
+        column = self.columns[i]
+        cells = [cell_len(row[i]) for row in shown]
+        words = max(map(cell_len, [*column.heading.split(), ""]))
+        widest = max([*cells, 0])
+        least = widest if column.align == "right" else min(LEAST_NAME, widest)
+        return max(words, least), max(cell_len(column.heading), widest)
 
     def to_markdown(self) -> str:
         """For README files and notes."""
@@ -81,6 +99,35 @@ class Table:
             [show(cell, column.digits) for cell, column in zip(row, self.columns, strict=True)]
             for row in self.rows
         ]
+
+
+def _parts(widths: Sequence[tuple[int, int]], most: int) -> Iterator[dict[int, int]]:
+    """The columns that stand beside each other, and their widths; the first in each part.
+
+    widths: (least, wanted) of each column.  most: of a table.
+    """
+    part: list[int] = []
+    for i in range(len(widths)):
+        if len(part) > 1 and _taken(widths[j][0] for j in [*part, i]) > most:
+            yield _spread(part, widths, most)
+            part = [0]
+        part.append(i)
+    yield _spread(part, widths, most)
+
+
+def _spread(part: Sequence[int], widths: Sequence[tuple[int, int]], most: int) -> dict[int, int]:
+    """Give the columns of a part what they want as far as there is room, from left to right."""
+    given = {i: widths[i][0] for i in part}
+    for i in part:
+        room = most - _taken(given.values())
+        given[i] += max(0, min(room, widths[i][1] - given[i]))
+    return given
+
+
+def _taken(widths: Iterable[int]) -> int:
+    """The width of a table with such columns: a frame and a blank for each, and at its start."""
+    inner = list(widths)
+    return sum(inner) + 2 * len(inner) + 2
 
 
 def show(value: Cell, digits: int = 2) -> str:

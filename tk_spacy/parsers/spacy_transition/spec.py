@@ -49,6 +49,7 @@ class SpacySpec:
 
     name: ClassVar[str] = SPACY
     given: ClassVar[bool] = False
+    effort: ClassVar[float] = 3.0
 
     config: str
     component: str = "parser"

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parallel.processes import begin_child, ending, spawning
-from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.workdir import WORK_MARK
+from tk_spacy.utils.workdir import WORK_MARK, check_regular
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.records import Records, check_single, find_recipes, outdated
 from tk_spacy.workflows.files.reranking import FileReranker
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
+from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
 from tk_spacy.workflows.model import open_model
 
 SUFFIX = ".conllu"
+PACKED = ".gz"
+STAGES = {"rerank": "reranking", "parse": "parsing"}
 FILE_SUFFIXES = (SUFFIX, ".conll", ".txt")
 """Names with these are files' names: no new directory gets one."""
-
-Opener = Callable[[int | None], FileWorker]
-"""Makes a worker that uses so many threads; is sent to processes."""
-Tell = Callable[[int, int], None]
 
 
 def rerank_files(
@@ -57,14 +53,16 @@ def rerank_files(
     deps: what becomes of the column DEPS: "blank", "keep" or "copy" (see `enhanced`).
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
-    are named in the results and the rest is done.  Several files that are there already are skipped
-    unless `overwrite` says otherwise.
+    are named in the results and the rest is done.  Of several files, or a directory's, those are
+    skipped whose result is there, made from the same input by the same command, model and settings
+    (see `records`).  A file that tk-spacy did not make, or that was changed since, is replaced only
+    with `overwrite`; so is a single file that another command made.
     """
     files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
     return _work_on_files(
         model, partial(_open_reranker, model, k, files, deps), inputs, output,
-        stage="reranking", deps=deps, overwrite=overwrite, processes=processes, n_threads=n_threads,
-        progress=progress or Progress(),
+        command="rerank", settings={"k": k, "deps": deps}, parser_files=files, overwrite=overwrite,
+        processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
 
 
@@ -87,8 +85,8 @@ def parse_files(
     """
     return _work_on_files(
         model, partial(_open_parser, model, k, deps), inputs, output,
-        stage="parsing", deps=deps, overwrite=overwrite, processes=processes, n_threads=n_threads,
-        progress=progress or Progress(),
+        command="parse", settings={"k": k, "deps": deps}, overwrite=overwrite,
+        processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
 
 
@@ -129,40 +127,62 @@ def _work_on_files(
     inputs: Sequence[Path],
     output: Path,
     *,
-    stage: str,
-    deps: Deps,
+    command: str,
+    settings: Mapping[str, Any],
+    parser_files: ExternalFiles | None = None,
     overwrite: bool,
     processes: int,
     n_threads: int | None,
     progress: Progress,
 ) -> list[FileResult]:
-    if deps not in DEPS_CHOICES:
-        raise UserError(f"deps is {deps!r}; choose from {', '.join(DEPS_CHOICES)}")
+    """Do what is to be done.
+
+    settings: all else that the results depend on, JSON values.
+    """
+    if settings["deps"] not in DEPS_CHOICES:
+        raise UserError(f"deps is {settings['deps']!r}; choose from {', '.join(DEPS_CHOICES)}")
     if model.is_file():  # before the files: perhaps the arguments are swapped
         raise UserError(f"{model}: a file, not a model directory; the model is given first")
     jobs = find_jobs(inputs, output)
     one_file = len(inputs) == 1 and not inputs[0].is_dir()
-    done = [] if overwrite or one_file else [job for job in jobs if job.target.exists()]
-    todo = [job for job in jobs if job not in done]
-    results = {
-        job.input: FileResult(str(job.input), str(job.target), status="skipped") for job in done
-    }
+    for path in inputs:
+        if (text := _packed(path)) is not None:
+            progress.warn(f"{path}: {text}")
+    # Whatever would be wrong with the model is said before any word about files.
     worker = opener(n_threads)
     check_not_in_model(jobs, model)
+    recipes = find_recipes(jobs, command, model, settings, parser_files)
+    todo = jobs
+    if not overwrite and one_file:
+        for target, recipe in recipes.items():
+            check_single(target, recipe)
+    elif not overwrite:
+        todo = outdated(jobs, recipes, note=progress.note)
+    results = {
+        job.input: FileResult(str(job.input), str(job.target), status="skipped")
+        for job in jobs
+        if job not in todo
+    }
     new = {folder for job in todo for folder in job.target.parents if not folder.exists()}
     sizes = estimate_sentences(job.input for job in todo)
+    stage = STAGES[command]
     progress.begin(stage)
-    tell = partial(progress.update, stage)
+    tell = Counter(todo, sizes, partial(progress.update, stage))
     try:
-        if one_file:
-            results[inputs[0]] = _with_progress(worker.do_file, todo[0], tell, 0, sum(sizes))
-        elif processes > 1 and len(todo) > 1:
-            results.update(_in_processes(opener, todo, sizes, processes, n_threads, tell))
-        else:
-            before = 0
-            for job, size in zip(todo, sizes, strict=True):
-                results[job.input] = _with_progress(worker.try_file, job, tell, before, sum(sizes))
-                before += size
+        if not one_file:
+            for job in todo:
+                with suppress(OSError):  # which the job itself will tell
+                    job.target.parent.mkdir(parents=True, exist_ok=True)
+        with Records() as records:
+            records.begin({job.target: recipes.get(job.target) for job in todo})
+            if one_file:
+                results[inputs[0]] = worker.do_file(todo[0], partial(tell.add, todo[0]))
+                records.finish(todo[0].target)
+            elif todo:
+                for job, result in run_jobs(opener, worker, todo, tell, processes, n_threads):
+                    results[job.input] = result
+                    if result.status == "done":
+                        records.finish(job.target)
     finally:
         for folder in sorted(new, key=lambda path: len(path.parts), reverse=True):
             with suppress(OSError):  # it holds something
@@ -171,73 +191,8 @@ def _work_on_files(
     return [results[job.input] for job in jobs]
 
 
-def _with_progress(
-    work: Callable[[Job, Report], FileResult], job: Job, tell: Tell, before: int, total: int
-) -> FileResult:
-    done = before
-
-    def report(sentences: int) -> None:
-        nonlocal done
-        done += sentences
-        tell(min(done, total), total)
-
-    return work(job, report)
-
-
-def _in_processes(
-    opener: Opener,
-    jobs: Sequence[Job],
-    sizes: Sequence[int],
-    processes: int,
-    n_threads: int | None,
-    tell: Tell,
-) -> Iterator[tuple[Path, FileResult]]:
-    """Each process loads the model once.  Spawned: forked children cannot use OpenMP's threads."""
-    threads = max(1, effective_n_threads(n_threads) // processes)
-    size_of = dict(zip(jobs, sizes, strict=True))
-    done = 0
-    pool = ProcessPoolExecutor(
-        min(processes, len(jobs)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
-        initargs=(opener, threads),
-    )
-    try:
-        with spawning():
-            futures = {pool.submit(_work_in_process, job): job for job in jobs}
-        for future in as_completed(futures):
-            job = futures[future]
-            yield job.input, future.result()
-            done += size_of[job]
-            tell(done, sum(sizes))
-    except BrokenProcessPool as error:
-        raise UserError(
-            "a process was killed (most often: out of memory); finished files are kept, so run "
-            "again with fewer processes"
-        ) from error
-    except BaseException:
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-_worker: dict[str, FileWorker] = {}
-
-
-def _start_worker(opener: Opener, n_threads: int) -> None:
-    begin_child()
-    _worker["worker"] = opener(n_threads)
-
-
-@ending
-def _work_in_process(job: Job) -> FileResult:
-    return _worker["worker"].try_file(job)
-
-
 def total(results: Sequence[FileResult]) -> FileResult:
-    """The sum of all finished files; with scores where all of them have some."""
+    """The sum of all finished files; the scores are those of the files that have some."""
     done = [result for result in results if result.status == "done"]
     whole = FileResult("", "")
     for result in done:
@@ -249,9 +204,9 @@ def total(results: Sequence[FileResult]) -> FileResult:
         whole.deps = whole.deps + result.deps
     parser = [result.parser for result in done if result.parser is not None]
     final = [result.final for result in done if result.final is not None]
-    if done and len(parser) == len(done):
+    if parser:
         whole.parser = np.sum(parser, axis=0)
-    if done and len(final) == len(done):
+    if final:
         whole.final = np.sum(final, axis=0)
     return whole
 
@@ -268,6 +223,10 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
     for path in inputs:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
+        if not path.is_dir():
+            check_regular(path)
+            if path.suffix == PACKED:
+                raise UserError(f"{path}: a packed file, which is not read; unpack it first")
     if len(inputs) == 1 and not inputs[0].is_dir():
         if output == Path(STDOUT):
             return [Job(inputs[0], output)]
@@ -325,9 +284,21 @@ def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
         if file.is_file() and not any(file.is_relative_to(folder) for folder in working)
     )
     if not files:
-        raise UserError(f"{path}: no {SUFFIX} file in this directory or below")
+        packed = _packed(path)
+        cure = "" if packed is None else f"; {packed}"
+        raise UserError(f"{path}: no {SUFFIX} file in this directory or below{cure}")
     for file in files:
         yield Job(file, output / file.relative_to(path))
+
+
+def _packed(path: Path) -> str | None:
+    """Says how many packed files a directory holds; None where there are none."""
+    count = sum(1 for _ in path.rglob(f"*{SUFFIX}{PACKED}")) if path.is_dir() else 0
+    return (
+        f"{count} {SUFFIX}{PACKED} file{'s' * (count > 1)} left out: unpack first"
+        if count
+        else None
+    )
 
 
 def estimate_sentences(paths: Iterable[Path]) -> list[int]:

@@ -65,6 +65,10 @@ class ExternalFiles:
             found.append(TreeFileSource(name, file.take, scored=scored))
         return found
 
+    def of(self, job: Job) -> dict[str, Path]:
+        """The file of each parser for one input."""
+        return {name: self._path(path, job.input) for name, path in self.paths.items()}
+
     def _path(self, given: Path, read: Path) -> Path:
         if given.is_dir():
             return given / _below(read, self.inputs)

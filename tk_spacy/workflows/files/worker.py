@@ -32,7 +32,7 @@ class Job:
 class FileResult:
     """What became of one file.
 
-    status: "done", "skipped" (its output is there) or "failed" (see `error`).
+    status: "done", "skipped" (its output is up to date) or "failed" (see `error`).
     changed: words whose head or label is not the base parser's.
     parser, final: sums of the counts of `evaluation.SentenceCounts`, for the base parser's trees
         and the chosen ones; None where the input has not a tree for each sentence, or where there

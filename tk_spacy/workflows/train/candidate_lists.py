@@ -16,10 +16,11 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.threads import available_threads
-from tk_spacy.utils.progress import Stages
+from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.workflows.train.inputs import Plan
 
 ALL_VIEWS = "all"
+PERCENT = 100
 SUSPICIOUS_LEAD = 4.0
 """Points of UAS by which a base parser may be better on train than on dev."""
 
@@ -105,37 +106,30 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
     """The parsers trained on all of train, and lists for train from their folds where needed."""
     options = plan.options
     train = plan.parts["train"].sentences
-    whole = WholeTraining(
-        train,
-        plan.parts["dev"].sentences,
-        plan.parsers,
-        directory=work,
-        n_threads=options.threads,
-        report=lambda parser, done, of: run.progress.update(f"  all of train, {parser}", done, of),
-    )
+    dev = plan.parts["dev"].sentences
+    whole = WholeTraining(train, dev, plan.parsers, directory=work)
     if whole.kept:
         run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
     if whole.damaged:
         names = ", ".join(whole.damaged)
         run.progress.note(f"damaged in {work} and made again: {names} parser of all of train")
-
-    def on_fold(fold: FoldProgress) -> None:
-        whole.poll()
-        if fold.stage in ("train", "parse"):
-            doing = f"training {fold.parser}" if fold.stage == "train" else "parsing"
-            run.progress.update(f"  fold {fold.fold + 1}, {doing}", fold.step, fold.of)
-
     what = " and ".join(parser.name for parser in plan.parsers if not parser.given)
-    if not plan.jackknifes:
-        with run.stage(f"training the {what} parser"):
-            whole.finish()
-        return None
     processes = options.processes or available_threads()
+    if not plan.jackknifes:
+        # One after the other on all threads: there are few of them, and of different lengths.
+        with run.stage(f"training the {what} parser"):
+            whole.run(
+                n_threads=options.threads, progress=lambda step: _show_step(run.progress, step)
+            )
+        return None
     try:
-        with run.stage(f"training the {what} parser, {options.folds} folds"), whole:
-            if processes > 1:
-                whole.start()
-            lists = jackknife(
+        with run.stage(f"training the {what} parser, {options.folds} folds") as report:
+
+            def on_step(step: FoldProgress) -> None:
+                _show_step(run.progress, step)
+                report(round(step.overall * PERCENT), PERCENT)
+
+            return jackknife(
                 train,
                 plan.parsers,
                 workdir=work / "folds",
@@ -144,13 +138,19 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
                 processes=processes,
                 inventory=plan.inventory,
                 n_threads=options.threads,
-                progress=on_fold,
+                progress=on_step,
                 note=run.progress.note,
+                beside=whole.tasks(),
             )
-            whole.finish()
-            return lists
     except JackknifeError as error:
         raise UserError(f"{error}; finished parts are kept in {work}") from error
+
+
+def _show_step(progress: Progress, step: FoldProgress) -> None:
+    place = "all of train" if step.fold is None else f"fold {step.fold + 1}"
+    if step.stage in ("train", "parse"):
+        doing = f"training {step.parser}" if step.stage == "train" else "parsing"
+        progress.update(f"  {place}, {doing}", step.step, step.of)
 
 
 def _seconds(plan: Plan, work: Path) -> dict[str, dict[str, float]]:

@@ -88,11 +88,16 @@ class Plan:
         return self.trains_parsers and self.parts["train"].lists is None
 
 
-def make_plan(options: TrainOptions) -> Plan:
-    """Read all input and check everything that can be checked.  Raises UserError."""
+def check_places(options: TrainOptions) -> None:
+    """Raises UserError where the model or the work cannot be written; reads no input."""
     check_output(options.output, overwrite=options.overwrite)
     check_work_directory(options.work_directory)
     check_outside(options.output, options.kept_paths)
+
+
+def make_plan(options: TrainOptions) -> Plan:
+    """Read all input and check everything that can be checked.  Raises UserError."""
+    check_places(options)
     paths = {"train": options.train, "dev": options.dev}
     if options.test is not None:
         paths["test"] = options.test

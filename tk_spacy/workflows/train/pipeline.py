@@ -41,7 +41,7 @@ from tk_spacy.utils.timing import Meter
 from tk_spacy.utils.workdir import work_directory
 from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
-from tk_spacy.workflows.train.inputs import Part, Plan, make_plan
+from tk_spacy.workflows.train.inputs import Part, Plan, check_places, make_plan
 from tk_spacy.workflows.train.options import TrainOptions, package_name
 
 
@@ -53,6 +53,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
     """
     with Meter() as meter, ExitStack() as held:
         run = Stages(progress or Progress(), meter)
+        check_places(options)
         with run.stage("reading the treebank"):
             plan = make_plan(options)
         for note in plan.notes:

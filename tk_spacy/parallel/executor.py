@@ -1,0 +1,350 @@
+"""Tasks that depend on each other, done in this process or in several, with the same results.
+
+A task is plain data and a function of a module, so that it can go to another process, or later to
+another machine.  Every executor has the one method `run`; all that can go wrong is handled there:
+an error of a task, a process that is killed, Ctrl-C, and a caller that stops in the middle.  What
+tasks have finished by then is theirs to keep, in files.
+
+Why not a pool of the standard library: `concurrent.futures` cannot stop workers that are at work,
+and `multiprocessing.Pool` waits for ever for a task whose worker was killed.  loky kills workers at
+once, so that they leave their temporary files behind, and does not say whose task was killed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+from tk_spacy.errors import UserError
+from tk_spacy.parallel.processes import GRACE, begin_child, spawning
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Report = Callable[[str, Any], None]
+"""Called in the caller's process with a task's name and what the task reported."""
+Setup = Callable[[int | None], Any]
+"""Makes what the tasks of one process share, such as an opened model, from the threads to use."""
+
+
+class TaskError(RuntimeError):
+    """A task failed by a fault of the program, or its process was killed; names the task.
+
+    killed: whether its process ended without a word.
+    """
+
+    def __init__(self, text: str, *, killed: bool = False) -> None:
+        super().__init__(text)
+        self.killed = killed
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a task finds where it runs.
+
+    n_threads: that it may use, None for all.  report: takes what is told of its progress, plain
+    data.  shared: what the executor's `setup` made in this process, else None.
+    """
+
+    n_threads: int | None
+    report: Callable[[Any], None]
+    shared: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work.
+
+    name: in messages, and for tasks that wait for this one.
+    work: a function of a module, called with its `Surroundings` and args; returns plain data.
+    cost: about how long it takes, in any unit; the results do not depend on it.
+    after: names of earlier tasks that must be done before.
+    """
+
+    name: str
+    work: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    cost: float = 1.0
+    after: tuple[str, ...] = ()
+
+
+class Executor(ABC):
+    """Does tasks."""
+
+    @abstractmethod
+    def run(
+        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: Report | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """The name and result of each task as it ends, in any order.
+
+        tasks: each after those that it waits for.
+        report: called with what tasks report, between their results.
+
+        Where a task fails, or the caller stops, the others are stopped too.
+        Raises a task's UserError as it is, TaskError for any other, or where a process was killed;
+        ValueError for tasks of one name, or that wait for none that stands before them.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalExecutor(Executor):
+    """Does tasks in this process, one after the other, in their order."""
+
+    n_threads: int | None = None
+
+    def run(
+        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: Report | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """See `Executor.run`; an error of a task is raised as it is, with its own traceback."""
+        _check(tasks)
+        shared = None if setup is None or not tasks else setup(self.n_threads)
+        for task in tasks:
+
+            def tell(value: Any, name: str = task.name) -> None:
+                if report is not None:
+                    report(name, value)
+
+            yield task.name, task.work(Surroundings(self.n_threads, tell, shared), *task.args)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExecutor(Executor):
+    """Does tasks in processes of their own, the ones on which most depends first.
+
+    processes: at a time.  n_threads: of each; their libraries are held to it too.
+    """
+
+    processes: int
+    n_threads: int = 1
+
+    def run(
+        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: Report | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """See `Executor.run`."""
+        queue = _Queue(tasks)
+        workers: list[_Worker] = []
+        try:
+            while queue.unfinished:
+                self._hand_out(queue, workers, setup)
+                busy = {worker.connection: worker for worker in workers if worker.task is not None}
+                for connection in wait(list(busy)):
+                    worker = busy[connection]  # type: ignore[index]  # only connections are in it
+                    kind, value = worker.receive()
+                    if kind == "report":
+                        if report is not None:
+                            report(worker.name, value)
+                        continue
+                    if kind == "failed":
+                        raise _error(worker.name, value)
+                    name, worker.task = worker.name, None
+                    queue.finish(name)
+                    # What is ready now need not wait for the caller to look at the result.
+                    self._hand_out(queue, workers, setup)
+                    yield name, value
+        finally:
+            _stop(workers)
+
+    def _hand_out(self, queue: _Queue, workers: list[_Worker], setup: Setup | None) -> None:
+        idle = [worker for worker in workers if worker.task is None]
+        # All are started before the first gets its task, which may wait for its imports to end.
+        while len(idle) < len(queue.ready) and len(workers) < self.processes:
+            with _threads_each(self.n_threads), spawning():
+                idle.append(_Worker.start(setup, self.n_threads))
+                workers.append(idle[-1])  # before Ctrl-C can be heard, which ends all of them
+        for worker in idle[: len(queue.ready)]:
+            worker.give(queue.ready.pop(0))
+
+
+def make_executor(
+    tasks: Sequence[Task], *, processes: int, n_threads: int | None, threads_each: int = 1
+) -> Executor:
+    """The executor that suits tasks: one process each on threads_each where two can run at a time.
+
+    Else this process, on n_threads.
+    """
+    at_a_time = sum(not task.after for task in tasks)
+    if processes > 1 and at_a_time > 1:
+        return ProcessExecutor(min(processes, at_a_time), threads_each)
+    return LocalExecutor(n_threads)
+
+
+def run_all(
+    executor: Executor,
+    tasks: Sequence[Task],
+    *,
+    setup: Setup | None = None,
+    report: Report | None = None,
+) -> dict[str, Any]:
+    """The results of all tasks, by their names."""
+    return dict(executor.run(tasks, setup=setup, report=report))
+
+
+# Which task is next
+
+
+class _Queue:
+    """The tasks that are not yet done; `ready` holds those that can begin, the first one first."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        _check(tasks)
+        self._weight = _weights(tasks)
+        self._place = {task.name: i for i, task in enumerate(tasks)}
+        self._waiting = {task.name: (task, set(task.after)) for task in tasks}
+        self.unfinished = set(self._place)
+        self.ready: list[Task] = []
+        self._release()
+
+    def finish(self, name: str) -> None:
+        """A task is done."""
+        self.unfinished.remove(name)
+        for _, missing in self._waiting.values():
+            missing.discard(name)
+        self._release()
+
+    def _release(self) -> None:
+        free = [task for task, missing in self._waiting.values() if not missing]
+        for task in free:
+            del self._waiting[task.name]
+        self.ready += free
+        self.ready.sort(key=lambda task: (-self._weight[task.name], self._place[task.name]))
+
+
+def _weights(tasks: Sequence[Task]) -> dict[str, float]:
+    """The cost of each task and of the longest chain of tasks that wait for it."""
+    weight = {task.name: task.cost for task in tasks}
+    for task in reversed(tasks):
+        for name in task.after:
+            cost = next(other.cost for other in tasks if other.name == name)
+            weight[name] = max(weight[name], cost + weight[task.name])
+    return weight
+
+
+def _check(tasks: Sequence[Task]) -> None:
+    seen: set[str] = set()
+    for task in tasks:
+        if task.name in seen:
+            raise ValueError(f"two tasks are called {task.name!r}; their names must differ")
+        missing = [name for name in task.after if name not in seen]
+        if missing:
+            raise ValueError(f"task {task.name!r} waits for {missing}, none of which is before it")
+        seen.add(task.name)
+
+
+# Processes
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process, and the task that it is at, if any."""
+
+    process: multiprocessing.process.BaseProcess
+    connection: Connection
+    task: Task | None = field(default=None)
+
+    @classmethod
+    def start(cls, setup: Setup | None, n_threads: int) -> _Worker:
+        # Spawned, since a forked child would inherit OpenMP and BLAS threads in an unknown state.
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, setup, n_threads), daemon=True)
+        process.start()
+        theirs.close()  # so that its end is seen as the end of what it sends
+        return cls(process, ours)
+
+    @property
+    def name(self) -> str:
+        return "" if self.task is None else self.task.name
+
+    def give(self, task: Task) -> None:
+        self.task = task
+        with suppress(BrokenPipeError):  # it is dead, which `receive` tells
+            self.connection.send(task)
+
+    def receive(self) -> tuple[str, Any]:
+        """What comes next: ("report" | "done" | "failed", value)."""
+        try:
+            return self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join(GRACE)
+            raise TaskError(
+                f"the process of {self.name} was killed{_by(self.process.exitcode)}", killed=True
+            ) from None
+
+
+def _by(code: int | None) -> str:
+    if code is None or code >= 0:
+        return " (most often: out of memory)"
+    name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
+    return f" by {name} (most often: out of memory)" if name == "SIGKILL" else f" by {name}"
+
+
+def _stop(workers: Sequence[_Worker]) -> None:
+    """End all processes: the idle and the working ones, which remove what is half-written."""
+    for worker in workers:
+        worker.process.terminate()
+    last = time.monotonic() + GRACE
+    for worker in workers:
+        worker.process.join(max(0.0, last - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+        worker.connection.close()
+
+
+def _error(name: str, value: Any) -> Exception:
+    if isinstance(value, UserError):
+        return value
+    error = TaskError(f"{name} failed: {type(value).__name__}: {value}")
+    error.__cause__ = value
+    return error
+
+
+def _serve(connection: Connection, setup: Setup | None, n_threads: int) -> None:
+    """The life of a process: task after task, until it is told to end."""
+    begin_child()
+    shared = None
+    is_set_up = setup is None
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        try:
+            if not is_set_up and setup is not None:
+                shared, is_set_up = setup(n_threads), True
+            here = Surroundings(n_threads, lambda value: connection.send(("report", value)), shared)
+            connection.send(("done", task.work(here, *task.args)))
+        except Exception as error:
+            _send_error(connection, error)
+
+
+def _send_error(connection: Connection, error: Exception) -> None:
+    try:
+        # Some exceptions are made from other arguments than they were pickled with.
+        ForkingPickler.loads(ForkingPickler.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    connection.send(("failed", error))
+
+
+@contextmanager
+def _threads_each(n_threads: int) -> Iterator[None]:
+    """Spawned processes read these when they load BLAS and OpenMP."""
+    before: Mapping[str, str | None] = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(n_threads)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
