@@ -1,7 +1,10 @@
 """Reranking files and directories: results, resuming, failures."""
 
+import os
 import shutil
+import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +28,8 @@ from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
 from tk_spacy.treebank.conllu import load_treebank, read_conllu
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import estimate_sentences, find_jobs, rerank_files, total
+from tk_spacy.workflows.files.running import Counter, run_jobs
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
 from tk_spacy.workflows.model import open_model
 
 
@@ -158,6 +163,32 @@ def test_batch_leaves_no_directory_in_which_it_wrote_nothing(
         assert [result.status for result in results] == ["failed", "failed"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "there"]
     assert not list((tmp_path / "there").iterdir())
+
+
+class Dying(FileWorker):
+    """Does one file, and is killed at the next."""
+
+    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+        if job.source.name == "b":
+            while not job.source.with_name("a.done").exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        job.target.write_text("done")
+        return FileResult(str(job.source), str(job.target))
+
+
+def open_dying(n_threads: int | None) -> FileWorker:
+    return Dying()
+
+
+def test_batch_names_the_file_whose_process_was_killed(tmp_path: Path) -> None:
+    jobs = [Job(tmp_path / name, tmp_path / f"{name}.done") for name in ("a", "b")]
+    counter = Counter(jobs, [1, 1], lambda done, total: None)
+    found = []
+    reason = r"b was killed by SIGKILL .*; finished files are kept, so run again with fewer proc"
+    with pytest.raises(UserError, match=reason):
+        found.extend(run_jobs(open_dying, Dying(), jobs, counter, 2, 1))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.done"]
 
 
 def test_batch_counts_progress_up_to_the_end(tmp_path: Path) -> None:
