@@ -19,7 +19,7 @@ from trainings import (
     treebank,
 )
 
-from tk_spacy.cli.info import parser_line
+from tk_spacy.workflows.info import parser_line
 from tk_spacy.cli.training import chosen_parsers
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
