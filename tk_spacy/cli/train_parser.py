@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.parser_options import Train
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import dev_table
 from tk_spacy.features.word_properties import CHOICES
@@ -18,7 +17,9 @@ from tk_spacy.workflows.train_parser import train_parser
 
 
 def train_parser_cli(
-    train: Train,
+    train: Annotated[
+        Path, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
+    ],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="MODEL", help="Directory of the parser to write."),

@@ -29,6 +29,7 @@ from tk_spacy.workflows.compression_curve import (
     without_kernel,
 )
 from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN, Model, open_model
+from tk_spacy.workflows.train.config_text import TRAINING_CFG
 
 KEEPS = (0.05, 0.1, 0.25, 0.5)
 BITS = (14, 16, 18, 20)
@@ -137,7 +138,7 @@ def _copy(path: Path, output: Path) -> Iterator[Path]:
         shutil.copytree(
             path,
             directory,
-            ignore=shutil.ignore_patterns(REPORT_JSON, REPORT_MARKDOWN),
+            ignore=shutil.ignore_patterns(REPORT_JSON, REPORT_MARKDOWN, TRAINING_CFG),
             dirs_exist_ok=True,
         )
         yield directory
@@ -156,8 +157,8 @@ def check_place(model: Model, output: Path, *, overwrite: bool = False) -> None:
 def save(model: Model, reranker: Reranker, output: Path, *, overwrite: bool = False) -> None:
     """Write a model directory that differs from another in its reranker.
 
-    The report of the training is left out: it is of another model.  Raises UserError where the
-    output is there already, unless overwrite is set, or holds something else.
+    The training's report and config are left out: they are of another model.  Raises UserError
+    where the output is there already, unless overwrite is set, or holds something else.
     """
     check_place(model, output, overwrite=overwrite)
     if model.component is None:
