@@ -35,6 +35,7 @@ def demo_cli(
             show_default=",".join(DEFAULT_PARSERS),
         ),
     ] = None,
+    old_parsers: Annotated[str | None, typer.Option("--views", hidden=True)] = None,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -69,6 +70,7 @@ def demo_cli(
 
         tk-spacy demo playground && tk-spacy info playground/model
     """
+    parsers = parsers if parsers is not None else old_parsers
     shell = Shell(quiet=quiet, as_json=as_json)
     with shell.guard(), ExitStack() as stack:
         shell.note(SYNTHETIC)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import ParserFile, named_files
+from tk_spacy.cli.file_commands import OldParserFile, ParserFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K
@@ -57,6 +57,7 @@ def kbest_cli(
         ),
     ] = "compact",
     parser_file: ParserFile = None,
+    old_parser_file: OldParserFile = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +81,7 @@ def kbest_cli(
                 k=k,
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
-                parser_files=named_files(parser_file),
+                parser_files=named_files(parser_file, old_parser_file),
                 progress=progress,
             )
         table = Table(

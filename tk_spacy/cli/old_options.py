@@ -61,7 +61,7 @@ OLD_OPTIONS = (
     OldOption(("--extra",), "parsers.sampling.extra"),
     OldOption(("--parser-kernel-scale",), "parsers.sampling.kernel_scale", float),
     OldOption(("--udpipe",), UDPIPE),
-    OldOption(("--view-file",), VIEW_FILES, list[str]),
+    OldOption(("--parser-file", "--view-file"), VIEW_FILES, list[str]),
     OldOption(("--biaffine-epochs",), "parsers.biaffine.epochs", int, 1),
     OldOption(("--upstream",), UPSTREAM),
     OldOption(("--backward/--no-backward",), "parsers.spacy.backward", bool),

@@ -17,7 +17,7 @@ PARTS = ("train", "dev", "test")
 
 
 def parser_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
-    """The files of `--view-file NAME.PART=FILE` or `NAME=DIRECTORY`, by name and part.
+    """The files of `--parser-file NAME.PART=FILE` or `NAME=DIRECTORY`, by name and part.
 
     Raises UserError for anything else.
     """
@@ -32,12 +32,12 @@ def parser_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
             files = {name: file for name, file in files.items() if file.exists()}
         else:
             raise UserError(
-                f"--view-file {value}: write NAME.PART=FILE, where PART is {', '.join(PARTS)}, or "
-                "NAME=DIRECTORY with train.conllu, dev.conllu and perhaps test.conllu in it"
+                f"--parser-file {value}: write NAME.PART=FILE, where PART is {', '.join(PARTS)}, "
+                "or NAME=DIRECTORY with train.conllu, dev.conllu and perhaps test.conllu in it"
             )
         for name, file in files.items():
             if name in found.setdefault(source, {}):
-                raise UserError(f"--view-file {value}: {source}.{name} is given twice")
+                raise UserError(f"--parser-file {value}: {source}.{name} is given twice")
             found[source][name] = file
     return found
 

@@ -23,7 +23,7 @@ Report = Callable[[int, int], None]
 class ParserSpec(Protocol):
     """One kind of parser with its settings.
 
-    name: as `--views` names it.  sources: what its scores are called in lists.
+    name: as a user names it among the parsers.  sources: what its scores are called in lists.
     given: whether the parser is there already, so that `train` has nothing to do.
     """
 

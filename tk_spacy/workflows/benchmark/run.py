@@ -57,7 +57,7 @@ def benchmark(
     """
     if treebank is None and (model is None or (text is None and candidates is None)):
         raise OptionError(
-            "no TREEBANK; only with --model, and --text or --candidates, it can be left out"
+            "no treebank; it can be left out only where a model is given, and a text or candidates"
         )
     progress = progress or Progress()
     rng = np.random.default_rng(seed)
@@ -147,7 +147,7 @@ def _about(
     if made_up:
         notes.append(
             f"The lists are MADE UP: the text's own trees and up to {k - 1} with other heads and "
-            "labels drawn at random; --candidates takes a parser's."
+            "labels drawn at random; a parser's can be given instead (candidates)."
         )
     if reranker:
         notes.append("The support is the model's.")

@@ -6,6 +6,7 @@ comments on lines of their own, and ${section.name} for another setting's value.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from confection import Config, ConfigValidationError, try_load_json
+from confection import Config, ConfigValidationError
 
 from tk_spacy.errors import UserError
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
@@ -40,8 +41,10 @@ _HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
 
 def load_value(text: str) -> Any:
     """The value that a text stands for: JSON where it is JSON, else the text itself."""
-    value: Any = try_load_json(text)
-    return value
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def train_options(
@@ -87,10 +90,12 @@ def _options(
     overwrite: bool,
     asked: frozenset[str],
 ) -> TrainOptions:
-    own = {setting.option: values[name] for name, setting in SETTINGS.items() if setting.option}
+    own: dict[str, Any] = {
+        setting.option: values[name] for name, setting in SETTINGS.items() if setting.option
+    }
     # A parser's settings at their defaults are not said: they say nothing of which parsers there
     # are.
-    of_kinds = {
+    of_kinds: dict[str, Any] = {
         kind: {
             name: values[f"parsers.{kind}.{name}"]
             for name, setting in settings.items()

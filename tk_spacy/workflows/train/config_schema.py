@@ -85,7 +85,7 @@ def comments(settings: type[Any]) -> dict[str, str]:
     name = "|".join(sorted((field.name for field in fields(settings)), key=len, reverse=True))
     found = list(re.finditer(rf"(?<=\s)((?:{name})(?:, (?:{name}))*): ", text))
     ends = [match.start() for match in found[1:]] + [len(text)]
-    said = {}
+    said: dict[str, str] = {}
     for match, end in zip(found, ends, strict=True):
         about = text[match.start() : end].strip()
         said |= dict.fromkeys(match[1].split(", "), re.sub(r"\bNone\b", "null", about))

@@ -54,8 +54,9 @@ def config_text(values: Mapping[str, Any], files: Mapping[str, Mapping[str, Path
     for section, settings in SECTIONS.items():
         blocks.append(f"{_comment(OF_SECTIONS[section])}\n[{section}]")
         # Settings that share a comment stand below it together.
-        for about, group in groupby(settings, key=lambda name, of=settings: of[name].about):
-            lines = [f"{name} = {value_text(values[f'{section}.{name}'])}" for name in group]
+        named = [(f"{section}.{name}", name) for name in settings]
+        for about, group in groupby(named, key=lambda both: SETTINGS[both[0]].about):
+            lines = [f"{name} = {value_text(values[dotted])}" for dotted, name in group]
             blocks.append("\n".join([_comment(about), *lines]))
         if section == FILES:
             for source, parts in files.items():
