@@ -19,8 +19,7 @@ from tk_spacy.errors import OptionError
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.parsers.names import SPACY
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
-from tk_spacy.workflows.train.config import load_value
-from tk_spacy.workflows.train.config_text import value_text
+from tk_spacy.workflows.train.config import load_value, value_text
 
 
 @dataclass(frozen=True, slots=True)

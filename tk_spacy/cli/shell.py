@@ -19,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from tk_spacy.cli.logs import show_logs
 from tk_spacy.cli.wording import as_options
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.utils.tables import Table
@@ -63,6 +64,7 @@ class Shell:
         self.out = Console(width=_width(sys.stdout), emoji=False)
         if stdout_taken:
             self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet, emoji=False)
+        show_logs(self.warn, self.error)
 
     def result(self, tables: Iterable[Table], document: Mapping[str, Any]) -> None:
         """Show a result: the tables, or the document with --json."""

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from configparser import Error as ConfigParserError
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,11 +18,12 @@ from typing import Any
 
 from confection import Config, ConfigValidationError
 
-from tk_spacy.errors import UserError
+from tk_spacy.errors import OptionError, UserError
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.workflows.train.config_schema import (
     EXPECTED,
     FILES,
+    KINDS,
     OF_KINDS,
     OF_RERANKER,
     RERANKER,
@@ -35,6 +37,9 @@ PARTS = ("train", "dev", "test")
 NEEDED = ("paths.train", "paths.dev", "paths.output")
 OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system"}
 """Sections that a spaCy training config has, and ours has not."""
+
+NO_CONFIG = (ConfigValidationError, ConfigParserError, ValueError, LookupError, TypeError)
+"""What confection raises for a text that it cannot read."""
 
 _HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
 
@@ -76,11 +81,22 @@ def train_options(
             values[name] = _converted(name, SETTINGS[name], value, place)
     for name in NEEDED:
         if values[name] is None:
-            raise UserError(f"no {name} is given: {SETTINGS[name].about.rstrip('.')}")
+            raise OptionError(f"no {name} is given: {SETTINGS[name].about}")
     try:
         return _options(values, files, overwrite=overwrite, asked=frozenset(map(asked, changes)))
     except UserError as error:
-        raise UserError(str(error) if config is None else f"{config}: {error}") from error
+        ours = {name: place for name, place in places.items() if name not in changes}
+        raise UserError(f"{_place_of(str(error), ours)}{error}") from error
+
+
+def _place_of(text: str, places: Mapping[str, str]) -> str:
+    """FILE:LINE of the setting that a mistake begins with, where it stands in a file."""
+    for name, place in places.items():
+        section, _, last = name.rpartition(".")
+        for called in (f"{section}: {last}", last):
+            if text.startswith((f"{called} is ", f"{called.replace('_', ' ')} is ")):
+                return f"{place}: "
+    return ""
 
 
 def _options(
@@ -103,6 +119,12 @@ def _options(
         }
         for kind, settings in OF_KINDS.items()
     }
+    for kind, given in of_kinds.items():
+        said = {name: value for name, value in given.items() if value is not None}
+        try:
+            KINDS[kind](**said)
+        except UserError as error:
+            raise UserError(f"parsers.{kind}: {error}") from error
     reranker = {name: values[f"{RERANKER}.{name}"] for name in OF_RERANKER}
     left_open = frozenset(name for name in LEFT_OPEN if reranker[name] is None)
     said = {name: value for name, value in reranker.items() if name not in left_open}
@@ -154,7 +176,7 @@ def is_spacy_config(path: Path) -> bool:
     """Whether a file is a spaCy training config, and no config of ours; False if unreadable."""
     try:
         return _is_of_spacy(Config().from_str(_text(path), interpolate=False))
-    except (UserError, ValueError):
+    except (UserError, *NO_CONFIG):
         return False
 
 
@@ -163,19 +185,22 @@ def _is_of_spacy(config: Mapping[str, Any]) -> bool:
 
 
 def _text(path: Path) -> str:
-    """The text of a config, with the sections that stand above those that are there."""
+    """The text of a file."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: is no config: not UTF-8 text ({error.reason})") from error
+
+
+def _missing_sections(text: str) -> list[str]:
+    """The sections above those of a config that are not there themselves, as confection wants."""
     found = [match[1] for line in text.splitlines() if (match := _HEADER.match(line))]
     above = {
         name.rsplit(".", depth)[0] for name in found for depth in range(1, name.count(".") + 1)
     }
-    missing = sorted(above - set(found))
-    return text + "".join(f"\n[{name}]\n" for name in missing)
+    return sorted(above - set(found))
 
 
 def _read(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,37 +208,60 @@ def _read(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
 
     changes: values that ${...} in the file stands for where they are given.
     """
+    text = _text(path)
+    above = _missing_sections(text)
     try:
-        config = Config().from_str(_text(path), interpolate=False)
-        if _is_of_spacy(config):
+        if _is_of_spacy(_parse(text, interpolate=False)):
             raise UserError(
                 f"{path}: a spaCy training config, which configures spaCy's parser alone; give it "
                 "as parsers.spacy.config"
             )
-        for name, value in changes.items():
-            section, _, last = name.rpartition(".")
-            if section in SECTIONS and isinstance(part := _part(config, section), dict):
-                part[last] = str(value) if isinstance(value, Path) else value
-        return dict(_flat(config.interpolate()))
+        return dict(_flat(_parse(_with_changes(text, changes))))
     except UserError:
         raise
-    except (ConfigValidationError, ValueError) as error:
-        raise UserError(f"{path}: is no config: {_reason(error)}") from error
+    except NO_CONFIG as error:
+        raise UserError(f"{path}: is no config: {_reason(error, len(above))}") from error
 
 
-def _reason(error: Exception) -> str:
-    """What confection or configparser says, in one line and without its title."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _parse(text: str, *, interpolate: bool = True) -> Config:
+    above = "".join(f"[{name}]\n" for name in _missing_sections(text))
+    return Config().from_str(above + text, interpolate=interpolate)
+
+
+def _with_changes(text: str, changes: Mapping[str, Any]) -> str:
+    """The text with changed values in place of its own, so that ${...} stands for the new ones."""
+    for name, value in changes.items():
+        section, _, last = name.rpartition(".")
+        if section not in SECTIONS or not isinstance(
+            value, str | int | float | list | tuple | Path
+        ):
+            continue
+        lines, places = text.splitlines(), _lines_of(text)
+        changed = f"{last} = {value_text(value)}"
+        if (line := places.get(name)) is not None:
+            end = line + 1
+            while end < len(lines) and lines[end][:1].isspace() and lines[end].strip():
+                end += 1  # a value may go on in lines that are set in
+            lines[line:end] = [changed]
+        elif (line := places.get(section)) is not None:
+            lines.insert(line + 1, changed)
+        text = "\n".join(lines)
+    return text
+
+
+def _reason(error: Exception, above: int) -> str:
+    """What confection or configparser says, in one line and without its title.
+
+    above: lines that were put above the file's own.
+    """
+    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     titles = ("Config validation error", "Make sure the sections", "Error parsing config")
     said = [line for line in lines if not line.startswith(titles)]
-    return " ".join(said or lines).replace("\t", " ")
-
-
-def _part(config: Mapping[str, Any], section: str) -> Any:
-    found: Any = config
-    for name in section.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+    return re.sub(
+        r"(line:? )(\d+)",
+        lambda match: f"{match[1]}{int(match[2]) - above}",
+        " ".join(said or lines).replace("'<string>'", "it"),
+    )
 
 
 def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -228,15 +276,32 @@ def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 
 
 def _places(path: Path) -> dict[str, str]:
-    """FILE:LINE of each setting of a file that can be read."""
+    """FILE:LINE of each section and setting of a file that can be read."""
+    return {name: f"{path}:{line + 1}" for name, line in _lines_of(_text(path)).items()}
+
+
+def _lines_of(text: str) -> dict[str, int]:
+    """The lines of the sections and settings of a config, from 0, by dotted name."""
     found, section = {}, ""
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(text.splitlines()):
         if header := _HEADER.match(line):
             section = header[1]
-            found[section] = f"{path}:{number}"
+            found[section] = number
         elif "=" in line and not line.lstrip().startswith(("#", ";")):
-            found[f"{section}.{line.split('=', 1)[0].strip()}"] = f"{path}:{number}"
+            found[f"{section}.{line.split('=', 1)[0].strip()}"] = number
     return found
+
+
+def value_text(value: Any) -> str:
+    """A value as it stands in a config."""
+    if isinstance(value, Path):
+        value = str(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if isinstance(value, tuple):
+        value = list(value)
+    # $ begins what stands for another setting's value; as an escape it is a plain character.
+    return json.dumps(value, ensure_ascii=False).replace("$", "\\u0024")
 
 
 def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:

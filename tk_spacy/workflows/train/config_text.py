@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import textwrap
 from collections.abc import Mapping
 from itertools import groupby
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.about import __version__
-from tk_spacy.workflows.train.config import values_of
+from tk_spacy.workflows.train.config import value_text, values_of
 from tk_spacy.workflows.train.config_schema import (
     FILES,
     OF_SECTIONS,
@@ -63,18 +61,6 @@ def config_text(values: Mapping[str, Any], files: Mapping[str, Mapping[str, Path
                 lines = [f"{part} = {value_text(path)}" for part, path in parts.items()]
                 blocks.append("\n".join([f"[{FILES}.{source}]", *lines]))
     return "\n\n".join(blocks) + "\n"
-
-
-def value_text(value: Any) -> str:
-    """A value as it stands in a config."""
-    if isinstance(value, Path):
-        value = str(value)
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    if isinstance(value, tuple):
-        value = list(value)
-    # $ begins what stands for another setting's value.
-    return json.dumps(value, ensure_ascii=False).replace("$", "$$")
 
 
 def _comment(text: str) -> str:
