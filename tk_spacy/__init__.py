@@ -3,6 +3,8 @@
 The public functions and classes, each imported when it is first asked for, so that `import
 tk_spacy` costs next to nothing:
 
+    from pathlib import Path
+
     import tk_spacy
 
     options = tk_spacy.train_options(changes={
