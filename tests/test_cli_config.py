@@ -14,8 +14,10 @@ from test_config import DEFAULTS, said
 from tiny_spacy import tiny_config
 from trainings import lists_training
 
+import tk_spacy.cli.demo as demo_command
 import tk_spacy.cli.train as command
 from tk_spacy.cli.old_options import OLD_OPTIONS
+from tk_spacy.cli.wording import as_options
 from tk_spacy.errors import UserError
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.workflows.train.config_schema import SETTINGS
@@ -253,6 +255,30 @@ def test_cli_trains_a_model_again_by_its_own_config(tmp_path: Path) -> None:
         # Reports hold times.
         if path.is_file() and not path.name.startswith("report."):
             assert (tmp_path / "model" / path.relative_to(model)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("flag", ["--views", "--parsers"])
+def test_cli_demo_takes_the_old_name_of_parsers(monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
+    seen: dict[str, Any] = {}
+
+    def stop(directory: Path, **choices: Any) -> None:
+        seen.update(choices)
+        raise UserError("stopped")
+
+    monkeypatch.setattr(demo_command, "demo", stop)
+    invoke("demo", flag, "sampling, spacy")
+    assert seen["parsers"] == ("sampling", "spacy")
+    assert "--views" not in invoke("demo", "--help").stdout
+
+
+def test_cli_says_options_where_the_library_says_arguments() -> None:
+    said = "m: exists already; replaced only on demand (overwrite)"
+    assert as_options(said) == "m: exists already; replaced only on demand (--overwrite)"
+    assert as_options("take its arcs alone (arcs_only), or") == (
+        "take its arcs alone (--arcs-only), or"
+    )
+    assert as_options("no paths.output is given: Directory") == "no --output is given: Directory"
+    assert as_options("overwrite (the file) is 3") == "overwrite (the file) is 3"
 
 
 def test_commands_have_one_file_and_work_below() -> None:

@@ -64,8 +64,8 @@ def kbest_cli(
     """Write the k best trees of each sentence, with the parser's scores.
 
     The file is CoNLL-U that other tools read, with the best tree in HEAD and DEPREL. It serves as
-    input of `tk-spacy rerank`, and of `tk-spacy train --candidates` if the parser never saw the
-    sentences.
+    input of `tk-spacy rerank`, and of `tk-spacy train --set lists.train=FILE` if the parser never
+    saw the sentences.
 
         tk-spacy kbest model in.conllu -o in.kbest.conllu --k 50
 

@@ -12,8 +12,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.utils.tables import Cell, Column, Table
-
-PARTS = ("train", "dev", "test")
+from tk_spacy.workflows.train.config import PARTS
 
 
 def parser_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
