@@ -27,11 +27,10 @@ UNTOLD = ("paths.output", "paths.workdir", "machine.threads", "machine.processes
 WIDTH = 98
 
 HEAD = """\
-Settings of `tk-spacy train`, as tk-spacy {version} has them: `tk-spacy train --config FILE` reads \
-them.
-Values are JSON: text in quotes, lists in brackets, true, false, null; inf for no bound.  Relative \
-paths start where the command is run; ${{section.name}} stands for another setting's value.  A \
-setting that is left out has its default."""
+Settings of `tk-spacy train` (tk-spacy {version}), which reads them with --config.
+Values are JSON: text in quotes, lists in brackets, true, false, null; inf for no bound.  \
+${{section.name}} stands for another setting's value.  Relative paths start where the command is \
+run.  A setting that is left out has its default."""
 
 
 def default_config() -> str:
