@@ -232,9 +232,7 @@ def _with_changes(text: str, changes: Mapping[str, Any]) -> str:
     """The text with changed values in place of its own, so that ${...} stands for the new ones."""
     for name, value in changes.items():
         section, _, last = name.rpartition(".")
-        if section not in SECTIONS or not isinstance(
-            value, str | int | float | list | tuple | Path
-        ):
+        if section not in SECTIONS or isinstance(value, Mapping):
             continue
         lines, places = text.splitlines(), _lines_of(text)
         changed = f"{last} = {value_text(value)}"
