@@ -169,12 +169,12 @@ class Dying(FileWorker):
     """Does one file, and is killed at the next."""
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
-        if job.source.name == "b":
-            while not job.source.with_name("a.done").exists():
+        if job.input.name == "b":
+            while not job.input.with_name("a.done").exists():
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         job.target.write_text("done")
-        return FileResult(str(job.source), str(job.target))
+        return FileResult(str(job.input), str(job.target))
 
 
 def open_dying(n_threads: int | None) -> FileWorker:

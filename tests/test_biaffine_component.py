@@ -172,7 +172,7 @@ def test_pipeline_with_a_biaffine_parser(tmp_path: Path) -> None:
     [
         (
             ["--views", "spacy", "--biaffine-epochs", "3"],
-            "biaffine_epochs concerns the biaffine parser only",
+            "biaffine.epochs concerns the biaffine parser only",
         ),
         (["--views", "biaffine,biaffine"], "name one or more different ones"),
     ],

@@ -20,8 +20,6 @@ from trainings import (
 )
 from udpipe_parsers import needs_udpipe
 
-from tk_spacy.cli.info import parser_line
-from tk_spacy.cli.training import chosen_parsers
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
@@ -33,6 +31,7 @@ from tk_spacy.parsers.sampling.spec import Counter
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
+from tk_spacy.workflows.info import parser_line
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -249,12 +248,6 @@ def test_cli_train_options_of_a_parser_that_is_not_there(
     tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
     assert_train_refuses(tmp_path, arguments, message)
-
-
-def test_cli_train_chooses_the_parsers_that_are_meant() -> None:
-    assert chosen_parsers(None) == ("sampling", "spacy", "biaffine")
-    assert chosen_parsers(None, spacy_pipeline="some") == ("spacy",)
-    assert chosen_parsers(" spacy , sampling") == ("spacy", "sampling")
 
 
 def test_sampling_progress_is_one_count() -> None:

@@ -46,9 +46,9 @@ def add_kernel_cli(
 
     Before the search, gamma times the kernel's score of each arc is added to the parser's own, so
     that the search itself, and lists of the k best trees, heed it. A kernel of siblings and
-    grandparents (train --kernel-parts arc,sibling,grandparent) scores those of the trees found, and
-    the search goes on with what it says, a few times. Of a grid of gammas, 0 among them, the one
-    with the best LAS on dev is taken; with 0 the parser stays as it was.
+    grandparents (train --set reranker.kernel_parts=arc,sibling,grandparent) scores those of the
+    trees found, and the search goes on with what it says, a few times. Of a grid of gammas, 0 among
+    them, the one with the best LAS on dev is taken; with 0 the parser stays as it was.
 
         tk-spacy add-kernel parser model --dev dev.conllu -o new-parser
     """

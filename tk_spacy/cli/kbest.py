@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from itertools import tee
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import (
     DepsOption,
+    OldParserFile,
     Overwrite,
     ParserFile,
     check_deps,
@@ -22,156 +20,14 @@ from tk_spacy.cli.file_commands import (
 )
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
-from tk_spacy.ensemble.merging import MergedSource
-from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
-from tk_spacy.kbest.sources import ParserSource
-from tk_spacy.kbest.writer import Form, write_kbest
-from tk_spacy.parsers.base import columns_read
-from tk_spacy.parsers.names import SEARCHES, Search
-from tk_spacy.parsers.sampling.parser import read_parser
-from tk_spacy.reranker.model import Reranker
-from tk_spacy.treebank.conllu import Sentence, read_conllu
-from tk_spacy.treebank.data_notes import FilledColumns, missing_note
-from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn, DepsCount
-from tk_spacy.utils.model_dirs import is_parser, is_reranker
-from tk_spacy.utils.progress import Progress
+from tk_spacy.kbest.candidates import LONG_LIST, MAX_K
+from tk_spacy.parsers.names import SEARCHES
+from tk_spacy.treebank.data_notes import missing_note
+from tk_spacy.treebank.enhanced import DepsCount
 from tk_spacy.utils.tables import Column, Table
-from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.workflows.files.external_trees import ExternalFiles
-from tk_spacy.workflows.files.records import Records, check_single, find_recipes
-from tk_spacy.workflows.files.worker import Job
-from tk_spacy.workflows.model import external_parsers, merged_in_order, open_model
+from tk_spacy.workflows.kbest import kbest
 
-FORMS = ("compact", "expanded")
-STAGE = "parsing"
 COUNTS = ("sentences", "words", "trees", "trees_per_sentence")
-
-
-def kbest(
-    pipeline: str,
-    source: Path,
-    target: Path,
-    *,
-    k: int | None = None,
-    search: Search = "discrepancy",
-    form: Form = "compact",
-    parser_files: Mapping[str, Path] | None = None,
-    deps: Deps = "blank",
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
-
-    pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
-    parser_files: other parsers' trees of the sentences, where the model was trained with such.
-    deps: what becomes of the column DEPS (see `enhanced`).
-    overwrite: replace a file that no such call made.
-    Raises UserError where an input is missing or the output cannot be written.
-    """
-    if search not in SEARCHES:
-        raise UserError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
-    if form not in FORMS:
-        raise UserError(f"form is {form!r}; choose from {', '.join(FORMS)}")
-    if deps not in DEPS_CHOICES:
-        raise UserError(f"deps is {deps!r}; choose from {', '.join(DEPS_CHOICES)}")
-    if source.is_dir():
-        raise UserError(f"{source}: a directory; give one CoNLL-U file")
-    (job,) = find_jobs([source], target)
-    (size,) = estimate_sentences([source])
-    files = ExternalFiles(dict(parser_files or {}), (source,))
-    parser, usual = kbest_source(pipeline, job, files, search=search)
-    if Path(pipeline).is_dir():
-        check_not_in_model([job], Path(pipeline))
-    report = progress or Progress()
-    counted = {"sentences": 0, "words": 0, "trees": 0}
-    column, filled = DepsColumn(deps), FilledColumns()
-
-    def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        sentences, again = tee(read_conllu(job.input, trees="any", single_root=False))
-        for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
-            counted["sentences"] += 1
-            counted["words"] += len(sentence)
-            counted["trees"] += len(trees)
-            filled.add(sentence)
-            report.update(STAGE, min(counted["sentences"], size), size)
-            yield sentence, trees
-        if not counted["sentences"]:
-            raise UserError(f"{job.input}: the file holds no sentence")
-
-    recipes = find_recipes(
-        [job], "kbest", Path(pipeline), {"k": k, "search": search, "form": form, "deps": deps}
-    )
-    if not overwrite:
-        for place, recipe in recipes.items():
-            check_single(place, recipe)
-    report.begin(STAGE)
-    with Records() as records:
-        records.begin(recipes)
-        write_kbest(job.target, pairs(), form=form, deps=column)
-        records.finish(job.target)
-    report.end(STAGE)
-    return {
-        **counted,
-        "trees_per_sentence": counted["trees"] / counted["sentences"],
-        "missing_columns": filled.missing(columns_read(parser.sources)),
-        "deps": asdict(column.count),
-    }
-
-
-def kbest_source(
-    pipeline: str,
-    job: Job,
-    parser_files: ExternalFiles,
-    *,
-    search: Search = "discrepancy",
-    n_threads: int | None = None,
-) -> tuple[MergedSource, int]:
-    """The parsers of a model, and how many trees a sentence they are usually asked for.
-
-    The parsers are those of its reranker, else its spaCy parser, else the first one of ours.
-
-    pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser, or of a
-        reranker that was trained with trees in files alone.
-    parser_files: the trees that the model needs in files, of the job's sentences.
-    Raises UserError where there are none, or where those in files are not what the model needs.
-    """
-    inventory = LabelInventory()
-    path = Path(pipeline)
-    own, reranker = _own_sources(pipeline, inventory, search=search, n_threads=n_threads)
-    known = {} if reranker is None else external_parsers(reranker)
-    parser_files.check(known, model=path)
-    if reranker is None:
-        return MergedSource(own, n_threads=n_threads), LONG_LIST
-    own += parser_files.sources(known, job, inventory, model=path)
-    usual = int(reranker.about.get("candidates", {}).get("k", LONG_LIST))
-    return merged_in_order(reranker, own, n_threads=n_threads), usual
-
-
-def _own_sources(
-    pipeline: str, inventory: LabelInventory, *, search: Search, n_threads: int | None
-) -> tuple[list[ParserSource], Reranker | None]:
-    """The parsers that lie in a model, and the reranker that they are for, if any."""
-    path = Path(pipeline)
-    if is_parser(path):
-        from tk_spacy.parsers.sampling.source import SamplingSource  # noqa: PLC0415
-
-        source = SamplingSource(read_parser(path), inventory=inventory, n_threads=n_threads)
-        return [source], None
-    if is_reranker(path):
-        model = open_model(path)
-        return model.candidate_source(inventory, n_threads=n_threads)[0], model.reranker
-    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415 (spaCy)
-    from tk_spacy.pipeline.loading import proposing_parsers  # noqa: PLC0415 (spaCy)
-    from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
-
-    nlp = load_pipeline(pipeline)
-    components, reranker = proposing_parsers(nlp, where=pipeline)
-    sources = pipeline_sources(
-        nlp, components, reranker=reranker, search=search, inventory=inventory,
-        n_threads=n_threads,
-    )  # fmt: skip
-    return sources, reranker
 
 
 def kbest_cli(
@@ -214,6 +70,7 @@ def kbest_cli(
         ),
     ] = "compact",
     parser_file: ParserFile = None,
+    old_parser_file: OldParserFile = None,
     deps: DepsOption = "blank",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -222,8 +79,8 @@ def kbest_cli(
     """Write the k best trees of each sentence, with the parser's scores.
 
     The file is CoNLL-U that other tools read, with the best tree in HEAD and DEPREL. It serves as
-    input of `tk-spacy rerank`, and of `tk-spacy train --candidates` if the parser never saw the
-    sentences.
+    input of `tk-spacy rerank`, and of `tk-spacy train --set lists.train=FILE` if the parser never
+    saw the sentences.
 
         tk-spacy kbest model in.conllu -o in.kbest.conllu --k 50
 
@@ -239,7 +96,7 @@ def kbest_cli(
                 k=k,
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
-                parser_files=named_files(parser_file),
+                parser_files=named_files(parser_file, old_parser_file),
                 deps=check_deps(deps),
                 overwrite=overwrite,
                 progress=progress,

@@ -31,7 +31,7 @@ def columns_read(sources: Iterable[ParserSource]) -> set[str]:
 class ParserSpec(Protocol):
     """One kind of parser with its settings.
 
-    name: as `--views` names it.  sources: what its scores are called in lists.
+    name: as a user names it among the parsers.  sources: what its scores are called in lists.
     given: whether the parser is there already, so that `train` has nothing to do.
     effort: if there is such an attribute, about how long a training takes for each word beside
         those of other parsers, 1 where there is none: long ones are begun first.

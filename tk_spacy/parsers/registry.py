@@ -91,7 +91,7 @@ def _of_parser(spec: ParserRequest) -> Iterator[None]:
     if "extra" in spec.changes:
         raise UserError(
             f"parser {spec.text!r}: extra cannot be one parser's alone; leave it out, and give the "
-            "names to all sampling parsers (--extra)"
+            "names to all sampling parsers (parsers.sampling.extra)"
         )
     try:
         yield

@@ -50,7 +50,7 @@ class ExternalFiles:
             if name not in self.paths:
                 raise UserError(
                     f"{model}: was trained with trees of {name}, so give it those of the input: "
-                    f"--view-file {name}=FILE"
+                    f"{name}=FILE (parser_files)"
                 )
             path = self._path(self.paths[name], job.input)
             if job.target != Path(STDOUT) and job.target.resolve() == path.resolve():

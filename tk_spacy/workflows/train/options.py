@@ -61,7 +61,8 @@ class TrainOptions:
     title: of the treebank, in tables; None for its directory's or file's name.
     name, version, licence: of the model, for spaCy's meta.json and `spacy package`; the name in
         letters, digits and underscores, None for the title's; no licence where it is empty.
-    asked: names of options that the user named, be it their defaults; none is silently ignored.
+    asked: names of options ("folds", "sampling.order") that the user named, be it their defaults;
+        none is silently ignored.
     """
 
     train: Path
@@ -160,12 +161,11 @@ class TrainOptions:
             "no backward twin": not self.backward,
             f"search by {self.search}": self.search != SEARCHES[0],
         }
-        of_sampling = dict.fromkeys(self.sampling, True)
         of_parser = {
             SPACY: of_spacy,
-            SAMPLING: of_sampling,
-            BIAFFINE: {f"{BIAFFINE}_{name}": True for name in self.biaffine},
-            UDPIPE: dict.fromkeys(self.udpipe, True),
+            SAMPLING: {f"{SAMPLING}.{name}": True for name in self.sampling},
+            BIAFFINE: {f"{BIAFFINE}.{name}": True for name in self.biaffine},
+            UDPIPE: {f"{UDPIPE}.{name}": True for name in self.udpipe},
         }
         for parser, settings in of_parser.items():
             asked = [name for name, given in settings.items() if given]
@@ -193,10 +193,11 @@ class TrainOptions:
         lists = [self.candidates, self.dev_candidates]
         if self.test is not None:
             lists.append(self.test_candidates)
+        of_kinds = {SAMPLING: self.sampling, BIAFFINE: self.biaffine, UDPIPE: self.udpipe}
+        of_parsers = [f"{kind}.{name}" for kind, changed in of_kinds.items() for name in changed]
         changed = {
-            "views": self.parsers != DEFAULT_PARSERS and self.spacy_pipeline is None,
-            **dict.fromkeys([*self.sampling, *self.udpipe], True),
-            **{f"{BIAFFINE}_{name}": True for name in self.biaffine},
+            "parsers": self.parsers != DEFAULT_PARSERS and self.spacy_pipeline is None,
+            **dict.fromkeys(of_parsers, True),
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
@@ -206,19 +207,11 @@ class TrainOptions:
             "name": self.name is not None,
             "licence": bool(self.licence),
         }
-        of_training = [
-            "epochs",
-            "order",
-            "restarts",
-            "parser_kernel_scale",
-            *self.sampling,
-            *self.udpipe,
-        ]
-        of_training += ["udpipe", "config", "max_steps"]
-        of_training += [f"{BIAFFINE}_{name}" for name in ("epochs", *self.biaffine)]
+        of_parsers += sorted(name for name in self.asked if name.partition(".")[0] in of_kinds)
+        of_training = [*of_parsers, "config", "max_steps"]
         ready = None not in lists
         if ready and self.spacy_pipeline is None:
-            useless = ["views", *of_training, "backward", "search", "folds", "processes"]
+            useless = ["parsers", *of_training, "backward", "search", "folds", "processes"]
             useless += ["name", "licence"]
             reason = "candidates are given for all parts, so no parser is trained or asked"
         elif ready:
