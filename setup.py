@@ -159,7 +159,7 @@ def find_extensions() -> list[Extension]:
         Extension(
             ".".join(path.with_suffix("").parts),
             [path.as_posix()],
-            include_dirs=[f"{PACKAGE}/kernels"],
+            include_dirs=sorted({path.rpartition("/")[0] for path in headers}),
             depends=headers,
         )
         for path in sorted(Path(PACKAGE).rglob("*.pyx"))

@@ -179,12 +179,13 @@ def kernel(a, b):
     return sum(count * b[name] for name, count in a.items())
 
 
-def algorithm_1(lists, *, iterations, C, kernel_scale=1.0, add_loss=False):
+def algorithm_1(lists, *, iterations, C, kernel_scale=1.0, add_loss=False, order=None):
     """Algorithm 1 in plain Python.
 
     lists: dicts with "kernel": for each candidate a set of part names, "manual": for each candidate
     a Counter of features, "loss": a number per candidate, "oracle"; "k": a function of two part
     names of any two lists, (list number, part).
+    order: the list of each step; None for one after the other, again and again.
     Returns (averaged alpha of each part as a dict, averaged w as a dict, number of updates).
     """
     alpha, w = {}, {}
@@ -192,7 +193,7 @@ def algorithm_1(lists, *, iterations, C, kernel_scale=1.0, add_loss=False):
     updates = 0
     steps = len(lists) * iterations
     for t in range(steps):
-        i = t % len(lists)
+        i = t % len(lists) if order is None else int(order[t])
         item = lists[i]
         k = item["k"]
 

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,10 +63,12 @@ def test_batch_reranks_a_kbest_file_as_the_reranker_does(tmp_path: Path) -> None
 
 
 def test_batch_reads_the_expanded_form_too(tmp_path: Path) -> None:
-    pairs = read_kbest(list_files()["test"], inventory=LabelInventory())
+    read = read_kbest(list_files()["test"], inventory=LabelInventory())
     # The expanded form knows no base tree but the first.
+    pairs = [(sentence, replace(trees, base=0)) for sentence, trees in read]
+    write_kbest(tmp_path / "compact.conllu", pairs)
     write_kbest(tmp_path / "expanded.conllu", pairs, form="expanded")
-    rerank([list_files()["test"]], tmp_path / "a.conllu")
+    rerank([tmp_path / "compact.conllu"], tmp_path / "a.conllu")
     rerank([tmp_path / "expanded.conllu"], tmp_path / "b.conllu")
     assert (tmp_path / "a.conllu").read_bytes() == (tmp_path / "b.conllu").read_bytes()
 
@@ -258,7 +261,7 @@ def test_batch_needs_no_trees_and_keeps_all_else(tmp_path: Path) -> None:
     assert same_trees(tmp_path / "a.conllu", tmp_path / "b.conllu")
     odd = tmp_path / "odd.conllu"
     odd.write_bytes(ODD.encode())
-    rerank_files(path, [odd], tmp_path / "c.conllu", n_threads=1)
+    rerank_files(path, [odd], tmp_path / "c.conllu", deps="keep", n_threads=1)
 
     def other_columns(file: Path) -> list[str]:
         lines = file.read_bytes().decode().split("\n")

@@ -30,9 +30,9 @@ FLOORS = (
     "kbest",
     "evaluation",
     "treebank",
+    "trees",
     "utils",
     "parallel",
-    "trees",
     "errors",
     "about",
 )

@@ -178,7 +178,7 @@ def test_kernel_refuses_what_does_not_fit():
         kernel_matrix(kind, nodes, parts, nodes, parts, skips=(0, 2, 0))
     with pytest.raises(ValueError, match=r"outside 0\.\.1"):
         kernel_matrix(kind, nodes, parts + 1, nodes, parts)
-    with pytest.raises(ValueError, match="shapes"):
+    with pytest.raises(ValueError, match="parts must be"):
         kernel_matrix(kind, nodes, parts[:, :3], nodes, parts)
     with pytest.raises(ValueError, match="properties"):
         kernel_matrix(kind, nodes, parts, nodes[:, :4], parts)

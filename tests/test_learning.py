@@ -43,6 +43,26 @@ def random_lists(seed, *, sentences=8, k=5, n=5):
     return golds, lists
 
 
+def plain_losses(gold, trees, *, labelled):
+    """The oracle and each candidate's loss against it, counted word by word."""
+
+    def wrong(row):
+        heads = sum(int(a) != int(b) for a, b in zip(trees.heads[row], gold.heads, strict=True))
+        labels = sum(a != b for a, b in zip(trees.deprels(row), gold.deprels, strict=True))
+        return heads, labels, row
+
+    rows = range(len(trees))
+    oracle = min(rows, key=wrong)
+    losses = []
+    for row in rows:
+        loss = 0.0
+        for word in range(len(gold)):
+            loss += int(trees.heads[row, word]) != int(trees.heads[oracle, word])
+            loss += labelled and trees.deprels(row)[word] != trees.deprels(oracle)[word]
+        losses.append(loss)
+    return {"oracle": oracle, "loss": losses}
+
+
 def name_of(part):
     return ",".join(f"{key}={value}" for key, value in sorted(part.items()))
 
@@ -106,8 +126,7 @@ def reference_input(schema, golds, lists, items, settings):
             {
                 "kernel": kernel,
                 "manual": manual,
-                "loss": item.loss.tolist(),
-                "oracle": item.oracle,
+                **plain_losses(golds[item.index], trees, labelled=settings.loss == "labelled"),
                 "k": k,
             }
         )
@@ -125,6 +144,7 @@ def reference_input(schema, golds, lists, items, settings):
         {"list_features": LIST_FEATURES},
         {"list_features": ("scores",), "list_scale": 3.0, "manual_parts": ()},
         {"list_features": ("shares",), "kernel_parts": (), "shuffle_seed": None},
+        {"kernel_parts": ("arc",), "shuffle_seed": 3},
     ],
 )
 def test_learning_equals_plain_algorithm_1(options):
@@ -134,9 +154,15 @@ def test_learning_equals_plain_algorithm_1(options):
     items = prepare_lists(schema, golds, lists, settings)
     reranker, stats = learn(schema, items, settings, n_threads=1)
     given, by_name, sets = reference_input(schema, golds, lists, items, settings)
+    order = list(range(len(given))) * settings.iterations
+    if settings.shuffle_seed is not None:
+        rng = np.random.default_rng(settings.shuffle_seed)
+        order = [i for _ in range(settings.iterations) for i in rng.permutation(len(given))]
+        assert order[:4] != order[4:8]
     alpha, w, updates = reference.algorithm_1(
         given,
         iterations=settings.iterations,
+        order=order,
         C=settings.C,
         kernel_scale=settings.kernel_scale,
         add_loss=settings.competitor == "violator",

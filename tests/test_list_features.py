@@ -77,14 +77,14 @@ def test_consensus_shares_a_reader_can_count():
 @pytest.mark.parametrize(
     ("heads", "labels", "weights", "message"),
     [
-        ((2, 3), (2, 4), (1, 2), "one .k, n."),
-        ((2, 3), (2, 3), (1, 3), r"expected \[q, 2\]"),
-        ((2, 3), (2, 3), (2,), r"expected \[q, 2\]"),
+        ((2, 3), (2, 4), (1, 2), r"labels must be int32\[2, 3\]"),
+        ((2, 3), (2, 3), (1, 3), r"weights must be float64\[_, 2\]"),
+        ((2, 3), (2, 3), (2,), r"weights must be float64\[_, 2\]"),
     ],
 )
 def test_consensus_refuses_shapes_that_do_not_fit(heads, labels, weights, message):
     with pytest.raises(ValueError, match=message):
-        share_features(np.zeros(heads), np.zeros(labels), np.zeros(weights))
+        share_features(np.zeros(heads, int), np.zeros(labels, int), np.zeros(weights))
 
 
 def columns(features, trees):

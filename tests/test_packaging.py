@@ -56,6 +56,8 @@ def test_packaging_is_typed() -> None:
 
 
 def test_packaging_configs_are_installed() -> None:
+    offered = {path.name for path in (CHECKOUT / "configs").glob("*.cfg")}
+    assert offered == {path.name for path in (CHECKOUT / "tk_spacy" / "configs").glob("*.cfg")}
     for path in (CHECKOUT / "tk_spacy").rglob("*.cfg"):
         installed = PACKAGE / path.relative_to(CHECKOUT / "tk_spacy")
         assert installed.read_bytes() == path.read_bytes()
@@ -66,6 +68,8 @@ def test_packaging_configs_are_installed() -> None:
     [
         ("console_scripts", "tk-spacy"),
         ("spacy_factories", "tk_biaffine"),
+        ("spacy_callbacks", "tk_spacy.resolve_config.v1"),
+        ("spacy_factories", "tk_columns"),
         ("spacy_factories", "tk_parser"),
         ("spacy_factories", "tk_reranker"),
         ("spacy_factories", "tk_udpipe"),

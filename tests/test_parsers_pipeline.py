@@ -18,6 +18,7 @@ from trainings import (
     sampling_training,
     treebank,
 )
+from udpipe_parsers import needs_udpipe
 
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
@@ -219,7 +220,7 @@ def test_cli_names_the_model_whose_parser_is_gone(tmp_path: Path) -> None:
     [
         ("sampling:epochs=4", "trained, order 3, 4 epochs"),
         ("biaffine:epochs=4", "trained, 2 layers of width 128, 4 epochs"),
-        ("udpipe", "UDPipe, trained, projective, 10 iterations"),
+        pytest.param("udpipe", "UDPipe, trained, projective, 10 iterations", marks=needs_udpipe),
         ("spacy", "trained, config default, with right-to-left twin"),
     ],
 )

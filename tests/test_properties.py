@@ -8,6 +8,8 @@ import reference
 from test_kernel import choices_of, random_sentence
 
 from tk_spacy.features import schema as properties
+from tk_spacy.features.part_types import part_type
+from tk_spacy.features.parts import BOUNDARY_LABEL, extract_parts, slot_rows
 from tk_spacy.features.schema import (
     BOUNDARY,
     FIRST_ID,
@@ -88,6 +90,55 @@ def test_properties_root_and_boundary_have_values_of_their_own():
     assert fields[0, 0] == ROOT
     assert fields[3, 0] == BOUNDARY
     assert not set(fields[1:3, 0].tolist()) & {ROOT, BOUNDARY, MISSING}
+
+
+def test_properties_beside_and_beyond_the_words():
+    """The root has no neighbours; the words at either end have the boundary; it has none."""
+    sentence = Sentence.from_columns(
+        forms=["a", "b", "c"], lemmas=["a", "b", "c"], upos=["NOUN", "VERB", "NOUN"],
+        xpos=["N", "V", "N"], feats=["Case=Nom", "_", "Case=Acc"],
+    )  # fmt: skip
+    schema = Schema.fit([sentence], use_lemma=True)
+    names = [p.name for p in schema.properties]
+    rows = [dict(zip(names, row, strict=True)) for row in schema.encode(sentence).nodes.tolist()]
+    root, first, second, last, boundary = rows
+    for alone, value in ((root, ROOT), (boundary, BOUNDARY)):
+        assert {name for name, found in alone.items() if found} == {
+            "form",
+            "pos",
+            "cpos",
+            "pos|form",
+        }
+        assert [alone[name] for name in ("form", "pos", "cpos")] == [value] * 3
+    for name in ("form", "pos", "cpos"):
+        assert (first[f"{name}-1"], last[f"{name}+1"]) == (BOUNDARY, BOUNDARY)
+        assert (first[f"{name}+1"], last[f"{name}-1"]) == (second[name], second[name])
+    assert all(row["pos-1|pos"] and row["pos|pos+1"] for row in (first, second, last))
+    # Two words at an edge share that, and the root's pair with its neighbour shares nothing.
+    assert first["pos-1|pos"] != last["pos-1|pos"]
+    assert ROOT not in (first["pos-1"], first["form-1"])
+
+
+def test_properties_what_first_modifiers_share_of_the_sibling_they_lack():
+    """Form, pos, cpos and pos|form, and of the arc its label alone; nothing with any word."""
+    sentence = Sentence.from_columns(
+        forms=["a", "b", "c", "d"], upos=["X"] * 4, xpos=["x", "y", "z", "w"],
+        heads=[0, 1, 2, 3], deprels=["root", "o", "p", "q"],
+    )  # fmt: skip
+    schema = Schema.fit([sentence])
+    kind = part_type("sibling")
+    encoded = schema.encode(sentence)
+    labels = np.array([[schema.label_id(d) for d in sentence.deprels]], dtype=np.int32)
+    slots = slot_rows(extract_parts(sentence.heads[None], labels, kind)[0], kind)
+    absent = len(sentence) + 1
+    column = 3  # slots are h e1 s e2 m, and an edge takes two columns
+    assert slots[:, column].tolist() == [absent] * 4
+    assert slots[:, column - 2 : column].tolist() == [[BOUNDARY_LABEL, 0]] * 4
+    assert np.count_nonzero(encoded.nodes[absent]) == 4  # form, pos, cpos, pos|form
+    equal = [
+        int(((encoded.nodes[absent] == row) & (row != 0)).sum()) for row in encoded.nodes[:absent]
+    ]
+    assert equal == [0] * 5
 
 
 def test_properties_schema_survives_storage():

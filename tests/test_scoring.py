@@ -239,5 +239,5 @@ def test_groups_are_a_partition():
     ids, singles = groups.encode(np.array([[5, 7, 6], [5, 8, 6], [9, 7, 9]], dtype=np.int32))
     assert ids.tolist() == [[0], [1], [0]]
     assert singles.tolist() == [[5, 6], [5, 6], [9, 9]]
-    with pytest.raises(ValueError, match="nodes have shape"):
+    with pytest.raises(ValueError, match="nodes must be"):
         groups.encode(np.zeros((1, 2), dtype=np.int32))

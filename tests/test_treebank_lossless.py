@@ -13,6 +13,10 @@ from tk_spacy.treebank.conllu import TreebankError, load_treebank, read_conllu, 
 # --- losslessness, at random
 
 CELL = st.text(st.characters(exclude_characters="\t\n\r", codec="utf-8"), min_size=1, max_size=5)
+NAME = st.text(st.characters(exclude_characters="\t\n\r|=", codec="utf-8"), min_size=1, max_size=3)
+FEATS = st.lists(st.tuples(NAME, NAME).map("=".join), max_size=3).map(
+    lambda items: "|".join(items) or "_"
+)
 EOL = st.sampled_from(["\n", "\r\n"])
 
 
@@ -31,7 +35,7 @@ def conllu_text(draw: st.DrawFn) -> str:
                 covered = last
             head = draw(st.integers(0, word - 1)) if word > 1 else 0
             head = head or int(word > 1)
-            cells = [draw(CELL) for _ in range(8)]
+            cells = [*(draw(CELL) for _ in range(4)), draw(FEATS), *(draw(CELL) for _ in range(3))]
             lines.append("\t".join([str(word), *cells[:5], str(head), *cells[5:]]))
             for empty in range(draw(st.integers(0, 2))):
                 cells = [draw(CELL) for _ in range(9)]

@@ -63,6 +63,8 @@ def add_kernel_cli(
             )  # fmt: skip
             progress.end(STAGE)
         shell.result([_table(told)], told)
+        for note in told["notes"]:
+            shell.warn(note)
         names = ", ".join(told["kernel_parts"])
         if told["replaced"]:
             shell.say(f"{parser} has a kernel of its own, which is not in the new parser.")

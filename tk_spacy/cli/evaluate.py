@@ -75,5 +75,8 @@ def evaluate_cli(
             given.paths[0], given.paths[1:], metric=metric, samples=samples, seed=seed, by=groupings
         )
         named = tuple((given.named(name), scores) for name, scores in result.systems)
-        result = replace(result, gold=given.named(result.gold), systems=named)
+        notes = tuple(given.named(note) for note in result.notes)
+        result = replace(result, gold=given.named(result.gold), systems=named, notes=notes)
         shell.result(result.tables(), result.to_dict())
+        for note in notes:
+            shell.warn(note)

@@ -12,7 +12,9 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
-from tk_spacy.errors import UserError
+from tk_spacy.errors import OptionError, UserError
+from tk_spacy.treebank.data_notes import missing_note
+from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsCount
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.workflows.files.batch import total
 from tk_spacy.workflows.files.worker import FileResult
@@ -33,6 +35,17 @@ Overwrite = Annotated[
 Jobs = Annotated[
     int,
     typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
+]
+
+DepsOption = Annotated[
+    str,
+    typer.Option(
+        "--deps",
+        metavar="|".join(DEPS_CHOICES),
+        help="The column DEPS (enhanced dependencies), which belongs to the trees of the input. "
+        "blank: leave it empty. copy: HEAD:DEPREL of the new trees. keep: as in the input. Empty "
+        "nodes (5.1), which only DEPS refers to, stay with keep alone.",
+    ),
 ]
 
 ParserFile = Annotated[
@@ -69,25 +82,32 @@ def run_on_files(
     output: Path,
     *,
     reranked: bool,
+    deps: str,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Do the work, show its results, and end with an error where files failed.
 
-    work: takes inputs, output, and the keyword `progress`.  reranked: whether it chooses among
-    trees.
+    work: takes inputs, output, and the keywords `deps` and `progress`.  reranked: whether it
+        chooses among trees.
     """
     shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
     with shell.guard(on_interrupt=lambda: "finished files are kept"):
         with standard_input(inputs) as given, progress_of(shell) as progress:
-            results = work(given.paths, output, progress=progress)
+            results = work(given.paths, output, deps=check_deps(deps), progress=progress)
         for result in results:
             result.source = given.named(result.source)
             result.error = result.error and given.named(result.error)
         rows = [result.to_dict() for result in results]
-        whole = total(results).to_dict()
+        counted = total(results)
+        whole = counted.to_dict()
+        notes = missing_notes(results)
         table = batch_table(rows, whole, reranked=reranked)
-        shell.result([table], {"files": rows, "total": whole})
+        shell.result(
+            [table],
+            {"files": rows, "total": whole, "notes": [*notes, *deps_notes(counted.deps, deps)]},
+        )
+        tell(shell, notes, counted.deps, deps)
         failed = [result for result in results if result.status == "failed"]
         skipped = sum(result.status == "skipped" for result in results)
         if skipped:
@@ -96,6 +116,51 @@ def run_on_files(
             shell.error(result.error or result.source)
     if failed:
         raise typer.Exit(EXIT_ERROR)
+
+
+def check_deps(deps: str) -> Deps:
+    """What --deps says.  Raises OptionError for an unknown choice."""
+    for choice in DEPS_CHOICES:
+        if deps == choice:
+            return choice
+    raise OptionError(f"--deps {deps}: choose from {', '.join(DEPS_CHOICES)}")
+
+
+def missing_notes(results: Sequence[FileResult]) -> list[str]:
+    """One note for each set of columns that files lack and the model has learnt to read."""
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    for result in results:
+        if result.missing:
+            lacking.setdefault(result.missing, []).append(result.source)
+    return [
+        missing_note(missing, files[0] + (f" and {len(files) - 1} more" if files[1:] else ""))
+        for missing, files in lacking.items()
+    ]
+
+
+def tell(shell: Shell, notes: Sequence[str], count: DepsCount, deps: str) -> None:
+    """Warn of what notes say and of DEPS that contradict; what else became of them is a note."""
+    for note in notes:
+        shell.warn(note)
+    for note in deps_notes(count, deps):
+        (shell.warn if count.contradicting else shell.note)(note)
+
+
+def deps_notes(count: DepsCount, deps: str) -> list[str]:
+    """What became of DEPS, where there were any."""
+    if count.contradicting:
+        return [
+            f"DEPS of {count.contradicting} words do not hold their new arcs, as they belong to "
+            "other trees; --deps blank leaves the column empty, --deps copy copies the new arcs"
+        ]
+    if not count.replaced and not count.empty_nodes:
+        return []
+    done = "are copies of their new arcs now" if deps == "copy" else "are blank now"
+    nodes = f", and {count.empty_nodes} empty nodes left out" if count.empty_nodes else ""
+    return [
+        f"DEPS of {count.replaced} words {done}{nodes}, as they belong to other trees (--deps "
+        "keep keeps them)"
+    ]
 
 
 def batch_table(

@@ -8,13 +8,25 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import OldParserFile, ParserFile, named_files
+from tk_spacy.cli.file_commands import (
+    DepsOption,
+    OldParserFile,
+    ParserFile,
+    check_deps,
+    deps_notes,
+    named_files,
+    tell,
+)
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K
 from tk_spacy.parsers.names import SEARCHES
+from tk_spacy.treebank.data_notes import missing_note
+from tk_spacy.treebank.enhanced import DepsCount
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.workflows.kbest import kbest
+
+COUNTS = ("sentences", "words", "trees", "trees_per_sentence")
 
 
 def kbest_cli(
@@ -58,6 +70,7 @@ def kbest_cli(
     ] = "compact",
     parser_file: ParserFile = None,
     old_parser_file: OldParserFile = None,
+    deps: DepsOption = "blank",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -82,6 +95,7 @@ def kbest_cli(
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
                 parser_files=named_files(parser_file, old_parser_file),
+                deps=check_deps(deps),
                 progress=progress,
             )
         table = Table(
@@ -92,6 +106,16 @@ def kbest_cli(
                 Column("trees", "trees"),
                 Column("trees a sentence", "trees_per_sentence"),
             ),
-            rows=(tuple(counted.values()),),
+            rows=(tuple(counted[name] for name in COUNTS),),
         )
-        shell.result([table], {"input": str(source), "output": str(output), **counted})
+        missing = counted["missing_columns"]
+        notes = [missing_note(missing, given.named(str(given.paths[0])))] if missing else []
+        count = DepsCount(**counted["deps"])
+        document = {
+            "input": str(source),
+            "output": str(output),
+            **counted,
+            "notes": [*notes, *deps_notes(count, deps)],
+        }
+        shell.result([table], document)
+        tell(shell, notes, count, deps)

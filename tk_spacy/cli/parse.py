@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tk_spacy.cli.file_commands import Jobs, Output, Overwrite, run_on_files
+from tk_spacy.cli.file_commands import DepsOption, Jobs, Output, Overwrite, run_on_files
 from tk_spacy.cli.shell import Json, Quiet, Threads
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import parse_files
@@ -41,6 +41,7 @@ def parse_cli(
             show_default="the best tree only",
         ),
     ] = None,
+    deps: DepsOption = "blank",
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -50,8 +51,9 @@ def parse_cli(
     """Parse CoNLL-U files with a sampling parser, or with a model's first parser if it has none.
 
     Words, tags, features and lemmas are taken from the input as they are; HEAD and DEPREL are
-    written anew and all else is kept byte by byte. Files are streamed, so they may be larger than
-    memory. For the reranked trees of a model of `tk-spacy train`, use `tk-spacy rerank`.
+    written anew, DEPS as --deps says, and all else is kept byte by byte. Files are streamed, so
+    they may be larger than memory. For the reranked trees of a model of `tk-spacy train`, use
+    `tk-spacy rerank`.
 
         tk-spacy parse parser in.conllu -o out.conllu
 
@@ -69,4 +71,4 @@ def parse_cli(
         processes=jobs,
         n_threads=threads,
     )
-    run_on_files(work, inputs, output, reranked=False, quiet=quiet, as_json=as_json)
+    run_on_files(work, inputs, output, reranked=False, deps=deps, quiet=quiet, as_json=as_json)

@@ -39,6 +39,25 @@ Seed = Annotated[
         show_default="0",
     ),
 ]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of the model as a spaCy package, in letters, digits and underscores.",
+        show_default="the treebank's",
+    ),
+]
+
+Licence = Annotated[
+    str | None,
+    typer.Option(
+        "--licence",
+        "--license",
+        help="Licence of the model, for its meta.json and `spacy package`; your choice, as far as "
+        "the treebank's allows.",
+        show_default="none",
+    ),
+]
+
 
 Folds = Annotated[
     int | None,

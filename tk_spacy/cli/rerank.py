@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tk_spacy.cli.file_commands import (
+    DepsOption,
     Jobs,
     OldParserFile,
     Output,
@@ -40,6 +41,7 @@ def rerank_cli(
             "--k", min=1, max=MAX_K, help="Candidates a sentence.", show_default="the model's"
         ),
     ] = None,
+    deps: DepsOption = "blank",
     parser_file: ParserFile = None,
     old_parser_file: OldParserFile = None,
     overwrite: Overwrite = False,
@@ -51,9 +53,9 @@ def rerank_cli(
     """Parse CoNLL-U files and choose the best of the parser's k best trees.
 
     Words, tags, features and lemmas are taken from the input as they are; HEAD and DEPREL are
-    written anew and all else is kept byte by byte. Files with ready candidates (from `tk-spacy
-    kbest` or another parser) are recognised and need no parsing. Files are streamed, so they may be
-    larger than memory.
+    written anew, DEPS as --deps says, and all else is kept byte by byte. Files with ready
+    candidates (from `tk-spacy kbest` or another parser) are recognised and need no parsing. Files
+    are streamed, so they may be larger than memory.
 
         tk-spacy rerank model in.conllu -o out.conllu
 
@@ -78,4 +80,4 @@ def rerank_cli(
             **more,
         )
 
-    run_on_files(work, inputs, output, reranked=True, quiet=quiet, as_json=as_json)
+    run_on_files(work, inputs, output, reranked=True, deps=deps, quiet=quiet, as_json=as_json)

@@ -57,6 +57,8 @@ def train_cli(
             "given repeatedly.",
         ),
     ] = None,
+    name: parser_options.Name = None,
+    licence: parser_options.Licence = None,
     seed: parser_options.Seed = None,
     threads: Threads = None,
     processes: parser_options.Processes = None,
@@ -120,6 +122,8 @@ def train_cli(
         "parsers.names": ("--parsers", parsers),
         "lists.folds": ("--folds", folds),
         "training.seed": ("--seed", seed),
+        "model.name": ("--name", name),
+        "model.licence": ("--licence", licence),
         "machine.threads": ("--threads", threads),
         "machine.processes": ("--processes", processes),
     }
@@ -132,9 +136,9 @@ def train_cli(
             of_old["parsers.spacy.config"] = config
             instead.append(f"--set parsers.spacy.config={config} (a spaCy training config)")
             config = None
-        for name in changes.keys() & (of_flags.keys() | of_old.keys()):
-            flag = flags[name][0] if name in of_flags else "an option"
-            raise OptionError(f"{flag} and --set {name} say the same thing; give one of them")
+        for twice in changes.keys() & (of_flags.keys() | of_old.keys()):
+            flag = flags[twice][0] if twice in of_flags else "an option"
+            raise OptionError(f"{flag} and --set {twice} say the same thing; give one of them")
         if instead:
             shell.note(f"Options that are settings now work as before; write: {' '.join(instead)}")
         options = train_options(config, {**changes, **of_old, **of_flags}, overwrite=overwrite)

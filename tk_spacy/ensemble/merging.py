@@ -17,6 +17,7 @@ import numpy as np
 
 from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parallel.stopping import Stop
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import group_equal
@@ -81,8 +82,13 @@ class MergedSource:
         numbers = range(len(questions))
         if effective_n_threads(self._n_threads) == 1 or len(questions) == 1:
             return [timed(number) for number in numbers]
+        stop = Stop()
         with ThreadPoolExecutor(len(questions)) as pool:
-            return list(pool.map(timed, numbers))
+            try:
+                return list(pool.map(partial(stop.run, timed), numbers))
+            except BaseException:
+                stop.request()  # or the pool would wait for all answers
+                raise
 
     def _completed(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]

@@ -2,10 +2,12 @@
 
 from libc.stdint cimport int32_t
 
+from tk_spacy.utils.index_checks cimport check_starts, check_values
+
 
 def add_candidate_scores(
-    const double[::1] part_scores, const int32_t[::1] starts, const int32_t[::1] members,
-    double[::1] out,
+    const double[::1] part_scores not None, const int32_t[::1] starts not None,
+    const int32_t[::1] members not None, double[::1] out not None,
 ):
     """Adds to out[j] the sum of the scores of the parts of candidate j.
 
@@ -15,6 +17,8 @@ def add_candidate_scores(
     cdef double total
     if starts.shape[0] != out.shape[0] + 1:
         raise ValueError(f"{starts.shape[0]} starts for {out.shape[0]} candidates")
+    check_starts(starts, members.shape[0], "starts")
+    check_values(members, 0, <int32_t>part_scores.shape[0] - 1, "members")
     for j in range(out.shape[0]):
         total = 0.0
         for i in range(starts[j], starts[j + 1]):
@@ -23,7 +27,8 @@ def add_candidate_scores(
 
 
 def add_list_scores(
-    const double[:, ::1] features, const double[::1] weights, double[::1] out,
+    const double[:, ::1] features not None, const double[::1] weights not None,
+    double[::1] out not None,
 ):
     """Adds to out[j] the dot product of the features of candidate j and the weights.
 

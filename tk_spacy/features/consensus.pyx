@@ -14,6 +14,8 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked
+
 SHARE_FEATURES = ("labelled", "heads", "log-labelled", "log-heads", "margin")
 """Sums over the arcs of a candidate of: the share of head and label; that of the head; the
 logarithms of both, each share plus LOG_FLOOR; the head's share less that of its best rival."""
@@ -30,17 +32,13 @@ def share_features(heads, labels, weights):
 
     heads, labels: int32[k, n].  weights: float64[q, k], rows that sum to 1.
     Returns float64[k, 5 * q].  Words on whose head and label all candidates agree are left out:
-    they add the same to each.  Raises ValueError for shapes that do not fit.
+    they add the same to each.  Raises TypeError or ValueError for other arrays.
     """
-    heads = np.ascontiguousarray(heads, dtype=np.int32)
-    labels = np.ascontiguousarray(labels, dtype=np.int32)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
-    if heads.ndim != 2 or heads.shape != labels.shape:
-        raise ValueError(
-            f"heads and labels have shapes {heads.shape} and {labels.shape}, expected one [k, n]"
-        )
-    if weights.ndim != 2 or weights.shape[1] != len(heads):
-        raise ValueError(f"weights have shape {weights.shape}, expected [q, {len(heads)}]")
+    heads = checked("heads", heads, np.int32, None, None)
+    labels = checked("labels", labels, np.int32, *heads.shape)
+    weights = checked("weights", weights, np.float64, None, len(heads))
+    if not np.isfinite(weights).all():
+        raise ValueError(f"weights hold {weights[~np.isfinite(weights)][0]}, expected numbers")
     out = np.zeros((len(heads), WIDTH * len(weights)))
     _share_features(heads, labels, weights, out)
     return out

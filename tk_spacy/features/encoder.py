@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,9 @@ from tk_spacy.features.parts import (
 )
 from tk_spacy.features.schema import EncodedSentence, Schema
 from tk_spacy.features.templates import FRAME, SPAN
-from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.tree_rows import check_labels
 
 Int32 = NDArray[np.int32]
 
@@ -79,19 +81,22 @@ class ListEncoder:
         self._kernel, self._manual = tuple(kernel_parts), tuple(manual_parts)
         self._list_features = list_features
         self._contested_only = contested_only
-        self._label_tables: dict[int, tuple[object, Int32]] = {}
+        # Of the inventories in use: one that nobody else holds is forgotten, with its table.
+        self._label_tables: WeakKeyDictionary[LabelInventory, Int32] = WeakKeyDictionary()
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> EncodedList:
         """The arrays of one sentence and its candidates.
 
-        Raises ValueError where the candidates have another number of words than the sentence.
+        Raises TypeError or ValueError where the candidates have another number of words than the
+        sentence, are no trees, or have labels that are not in their inventory.
         """
         if candidates.heads.shape[1] != len(sentence):
             raise ValueError(
                 f"candidates have {candidates.heads.shape[1]} words, the sentence has "
                 f"{len(sentence)}"
             )
-        labels = self._label_table(candidates)[candidates.labels]
+        ids = check_labels(candidates.labels, len(candidates.inventory))
+        labels = self._label_table(candidates)[ids]
         parts: dict[str, PartLists] = {}
         encoded = self.schema.encode(sentence)
         for name in (*self._kernel, *self._manual):
@@ -108,12 +113,12 @@ class ListEncoder:
     def _label_table(self, candidates: CandidateList) -> Int32:
         # From the ids of the list's own inventory to the schema's; inventories only ever grow.
         inventory = candidates.inventory
-        _, table = self._label_tables.get(id(inventory), (None, np.zeros(0, dtype=np.int32)))
-        if len(table) < len(inventory):
+        table = self._label_tables.get(inventory)
+        if table is None or len(table) < len(inventory):
             table = np.array(
                 [self.schema.label_id(name) for name in inventory.names], dtype=np.int32
             )
-            self._label_tables[id(inventory)] = (inventory, table)
+            self._label_tables[inventory] = table
         return table
 
     def _part_lists(

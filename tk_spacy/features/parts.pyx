@@ -15,13 +15,17 @@ from functools import cache
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked
 from tk_spacy.features.columns cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, POS, S, T, WIDTH
 from tk_spacy.features.hashing cimport mix
+from tk_spacy.utils.index_checks cimport check_starts, check_table, check_trees, check_values
 from tk_spacy.features.part_types import DEPENDENTS, ROLES, ROW_WIDTH
 
 assert WIDTH == ROW_WIDTH
 
 BOUNDARY_LABEL = 1
+MAX_LABEL = 1 << 20
+"""Largest label id of frames, whose labels are counted in a table of all."""
 
 
 def extract_parts(heads, labels, part_type):
@@ -32,16 +36,12 @@ def extract_parts(heads, labels, part_type):
 
     Returns (rows, starts, members): rows int32[p, 9], the distinct parts in the order in which they
     are met; candidate j consists of the parts members[starts[j]:starts[j + 1]] (int32, in word
-    order), starts int32[k + 1].  Raises ValueError for shapes or heads out of range.
+    order), starts int32[k + 1].  Raises TypeError or ValueError for other arrays, and for heads
+    that are no trees.
     """
-    heads = np.ascontiguousarray(heads, dtype=np.int32)
-    labels = np.ascontiguousarray(labels, dtype=np.int32)
-    if heads.ndim != 2 or heads.shape != labels.shape:
-        raise ValueError(
-            f"heads and labels have shapes {heads.shape} and {labels.shape}, expected one [k, n]"
-        )
-    if not _in_range(heads):
-        raise ValueError(f"a head lies outside 0..{heads.shape[1]}")
+    heads = checked("heads", heads, np.int32, None, None)
+    labels = checked("labels", labels, np.int32, *heads.shape)
+    check_trees(heads)
     wanted = _wanted(part_type)
     k, n = heads.shape
     rows = np.empty((k * n, WIDTH), dtype=np.int32)
@@ -59,15 +59,6 @@ def _wanted(part_type):
     return np.array(
         [role in roles for role in ROLES] + [role in edges for role in DEPENDENTS], dtype=np.int32
     )
-
-
-cdef bint _in_range(const int32_t[:, ::1] heads) noexcept:
-    cdef Py_ssize_t j, m
-    for j in range(heads.shape[0]):
-        for m in range(heads.shape[1]):
-            if heads[j, m] < 0 or heads[j, m] > heads.shape[1]:
-                return False
-    return True
 
 
 cdef int _extract(
@@ -173,9 +164,7 @@ cdef inline int _find(
     return n_rows
 
 
-def extract_frames(
-    const int32_t[:, ::1] fields, const int32_t[:, ::1] heads, const int32_t[:, ::1] labels
-):
+def extract_frames(fields, heads, labels):
     """The distinct frames in the candidate trees of one sentence: a head and all its modifiers.
 
     fields: int32[n + 2, F].  heads, labels: as those of extract_parts, and so is the result, with a
@@ -184,6 +173,19 @@ def extract_frames(
     right, in order; S of all modifiers' tags, in order; M of the labels in any order, LABEL_S of
     those that occur twice (0 for none); LABEL_T the numbers of modifiers, LABEL_M all of G and T.
     """
+    heads = checked("heads", heads, np.int32, None, None)
+    labels = checked("labels", labels, np.int32, *heads.shape)
+    fields = checked("fields", fields, np.int32, heads.shape[1] + 2, None)
+    if fields.shape[1] <= POS:
+        raise ValueError(f"fields must have more than {POS} columns, got {fields.shape[1]}")
+    check_table(labels, 0, MAX_LABEL, "labels")
+    check_trees(heads)
+    return _extract_frames(fields, heads, labels)
+
+
+cdef object _extract_frames(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] heads, const int32_t[:, ::1] labels
+):
     cdef int k = <int>heads.shape[0], n = <int>heads.shape[1], n_rows = 0, j, h, m, i, row
     cdef int n_slots = 16
     while n_slots < 2 * k * (n + 1):
@@ -241,7 +243,7 @@ def extract_frames(
     return rows_array[:n_rows].copy(), starts_array, members_array
 
 
-def extract_spans(const int32_t[:, ::1] heads, const int32_t[:, ::1] labels):
+def extract_spans(heads, labels):
     """The distinct spans in the candidate trees of one sentence: a word with all that is below it.
 
     Arguments and result as those of extract_parts, with a row for each word: H the word, LABEL_M
@@ -249,6 +251,13 @@ def extract_spans(const int32_t[:, ::1] heads, const int32_t[:, ::1] labels):
     how many words there are, itself included, which is less than M - G + 1 where others come
     between; 0 elsewhere.
     """
+    heads = checked("heads", heads, np.int32, None, None)
+    labels = checked("labels", labels, np.int32, *heads.shape)
+    check_trees(heads)
+    return _extract_spans(heads, labels)
+
+
+cdef object _extract_spans(const int32_t[:, ::1] heads, const int32_t[:, ::1] labels):
     cdef int k = <int>heads.shape[0], n = <int>heads.shape[1], n_rows = 0, j, m, h, row
     cdef int n_slots = 16
     while n_slots < 2 * k * n:
@@ -296,14 +305,20 @@ cdef inline int32_t cut(uint64_t value) noexcept nogil:
     return <int32_t>((value ^ (value >> 32)) & 0x7FFFFFFF)
 
 
-def contested_parts(rows, const int32_t[::1] starts, const int32_t[::1] members):
+def contested_parts(
+    rows, const int32_t[::1] starts not None, const int32_t[::1] members not None
+):
     """The same without the parts that every candidate has.
 
     Such parts add the same to every candidate's score, so they never change which is best, nor a
     passive-aggressive update.  Arguments and result as those of extract_parts.
+    Raises ValueError for members that are no rows.
     """
+    rows = checked("rows", rows, np.int32, None, WIDTH)
+    check_starts(starts, members.shape[0], "starts")
+    check_values(members, 0, len(rows) - 1, "members")
     cdef int k = starts.shape[0] - 1, n_rows = len(rows), i, j, kept = 0, n_members = 0
-    cdef const int32_t[:, ::1] old_rows = np.ascontiguousarray(rows, dtype=np.int32)
+    cdef const int32_t[:, ::1] old_rows = rows
     cdef int32_t[::1] count = np.zeros(n_rows, dtype=np.int32)
     cdef int32_t[::1] new = np.empty(n_rows, dtype=np.int32)
     starts_array = np.zeros(k + 1, dtype=np.int32)
@@ -336,7 +351,8 @@ def slot_rows(rows, part_type):
     node rows; an edge slot two, the label id and the signed distance modifier - head (0, which
     equals nothing, where the arc's dependent is the boundary node, marked by label BOUNDARY_LABEL).
     """
-    cdef const int32_t[:, ::1] given = np.ascontiguousarray(rows, dtype=np.int32)
+    rows = checked("rows", rows, np.int32, None, WIDTH)
+    cdef const int32_t[:, ::1] given = rows
     columns = _slot_columns(part_type)
     cdef const int32_t[:, ::1] sources = columns
     cdef Py_ssize_t i, c
@@ -372,14 +388,21 @@ def _slot_columns(part_type):
 
 
 def exclusive_members(
-    const int32_t[::1] starts, const int32_t[::1] members, int first, int second, int n_parts
+    const int32_t[::1] starts not None, const int32_t[::1] members not None, int first, int second,
+    int n_parts,
 ):
     """Parts that one of two candidates has and the other has not.
 
     Returns (parts, signs): int32[e], int32[e]; sign +1 for parts of `first` alone, -1 for parts of
     `second` alone, in ascending order of part.
+    Raises ValueError for a candidate or a part that is none.
     """
     cdef int i, count = 0
+    check_starts(starts, members.shape[0], "starts")
+    for i in (first, second):
+        if not 0 <= i < starts.shape[0] - 1:
+            raise ValueError(f"candidate {i}, expected 0 to {starts.shape[0] - 2}")
+        check_values(members[starts[i] : starts[i + 1]], 0, n_parts - 1, "members")
     cdef int32_t[::1] mark = np.zeros(n_parts, dtype=np.int32)
     for i in range(starts[first], starts[first + 1]):
         mark[members[i]] += 1

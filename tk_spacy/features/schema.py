@@ -10,6 +10,19 @@ of a pair is computed from the ids of its two fields, so no table of pairs is ke
 equal just when both their fields are.
 
 Id 0 is "no value": missing, or never seen in training.  It equals nothing, itself included.
+
+Beside and beyond the words:
+
+- The root has no neighbours: its properties of the word to its left and right, and pairs with one
+  of these, are "no value".  It has form, pos, cpos and their pair pos|form (all ROOT), and nothing
+  else.
+- The first word's left neighbour and the last word's right one are the boundary node, whose form,
+  pos and cpos have the value BOUNDARY; so such words share "stands at the edge" with others.  The
+  root is nobody's neighbour.
+- The sibling that a first modifier lacks is the boundary node too: two parts without a sibling
+  share its form, pos, cpos and their pair pos|form (all BOUNDARY), but nothing of its neighbours,
+  lemma or FEATS, which it has not, and nothing with a sibling that is a word.  Of the arc into it
+  they share the label (BOUNDARY), but neither distance nor length, which it has not.
 """
 
 from __future__ import annotations
@@ -63,7 +76,8 @@ class EncodedSentence:
     """A sentence as integers.
 
     nodes: int32[n + 2, P], property ids; row 0 the root, rows 1..n the words, row n + 1 the
-        boundary node that stands for an absent sibling.
+        boundary node that stands for an absent sibling.  What these two rows hold stands in the
+        module's docstring.
     fields: int32[n + 2, F], field ids of the same rows (columns FORM, LEMMA, POS, CPOS, FEATS).
     """
 
@@ -117,6 +131,29 @@ class Schema:
             if sizes[self.properties[i].first] * int(size) >= 2**31:
                 raise ValueError(f"property {self.properties[i].name} has too many values")
         self._columns = (first, pairs, second, factor)
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """The columns LEMMA, UPOS, XPOS and FEATS as far as training had values in them.
+
+        XPOS only where it is read at all: see `choose_pos_column`.
+        """
+        there = {
+            "LEMMA": bool(self.values[LEMMA]),
+            "UPOS": bool(self.values[CPOS]),
+            "XPOS": self.pos_column == "XPOS",
+            "FEATS": bool(self.morph),
+        }
+        return tuple(name for name, known in there.items() if known)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of `filled` that properties are made of."""
+        lemma = self.use_lemma or any(extra.kind == "lemma" for extra in self.extras)
+        unread = set() if lemma else {"LEMMA"}
+        if self.pos_column == "XPOS" and not self.use_cpos:
+            unread.add("UPOS")
+        return tuple(name for name in self.filled if name not in unread)
 
     @property
     def n_columns(self) -> int:

@@ -14,12 +14,19 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 import numpy as np
 
-from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.utils.array_checks import checked
 from tk_spacy.features.columns cimport (
     CPOS, FIRST_MORPH, FORM, G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, LEMMA, M, POS, S, T,
+    WIDTH,
 )
 from tk_spacy.features.hashing cimport mix
+from tk_spacy.utils.index_checks cimport check_power, check_values
+from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
+
+PARTS_AT_A_TIME = 1 << 16
+"""Parts that are scored between two looks for signals, a small part of a second."""
 
 FRAME = "frame"
 """A head and all its modifiers: no part type of slots, but features have it (parts.extract_frames).
@@ -240,26 +247,74 @@ def add_scores(fields, rows, type_name, weights, out, *, n_threads=None):
     type named.  weights: float64[2 ** bits].  out: for each sentence float64[p].
     """
     kind = type_code(type_name)
-    words, together = np.concatenate(fields), np.concatenate(rows)
+    if not len(fields) == len(rows) == len(out):
+        raise ValueError(
+            f"{len(fields)} field arrays, {len(rows)} of rows and {len(out)} of scores, expected "
+            "as many"
+        )
+    if not len(fields):
+        return
+    for own, item in zip(rows, out):
+        if item.shape != (len(own),):
+            raise ValueError(f"out must be float64[{len(own)}], got shape {item.shape}")
+    words = checked("fields", np.concatenate(fields), np.int32, None, None)
+    together = checked("rows", np.concatenate(rows), np.int32, None, WIDTH)
+    weights = checked("weights", weights, np.float64, None)
     if not len(together):
         return
+    check_power(len(weights), "weights")
     scores = np.zeros(len(together))
     lengths = np.array([len(item) for item in fields], dtype=np.int32)
     owners = np.repeat(np.arange(len(rows), dtype=np.int32), [len(item) for item in rows])
     starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-    _add_scores(
-        words, starts, lengths, together, owners, kind, weights, scores,
-        effective_n_threads(n_threads),
-    )
+    _check_rows(words.shape[1], lengths, together, owners, kind)
+    for first in range(0, len(together), PARTS_AT_A_TIME):
+        raise_if_stopped()
+        some = slice(first, first + PARTS_AT_A_TIME)
+        _add_scores(
+            words, starts, lengths, together[some], owners[some], kind, weights, scores[some],
+            effective_n_threads(n_threads),
+        )
     done = 0
     for item in out:
         item += scores[done : done + len(item)]
         done += len(item)
 
 
+cdef int _check_rows(
+    Py_ssize_t n_fields, const int32_t[::1] lengths, const int32_t[:, ::1] rows,
+    const int32_t[::1] owners, int kind,
+) except -1:
+    """Raises ValueError for parts that the templates of a kind cannot read.
+
+    lengths: rows of each sentence's fields.  owners: the sentence of each part, ascending.
+    """
+    cdef Py_ssize_t i
+    cdef int c
+    cdef int32_t last
+    if not 0 <= kind <= SPANS:
+        raise ValueError(f"kind is {kind}, expected 0 to {SPANS}")
+    if n_fields <= CPOS:
+        raise ValueError(f"fields have {n_fields} columns, expected {FIRST_MORPH} at least")
+    for i in range(lengths.shape[0]):
+        if lengths[i] < 2:
+            raise ValueError(f"fields have {lengths[i]} rows, expected 2 more than there are words")
+    if rows.shape[1] != WIDTH:
+        raise ValueError(f"rows have {rows.shape[1]} columns, expected {WIDTH}")
+    for i in range(rows.shape[0]):
+        last = lengths[owners[i]] - 1
+        for c in range(M + 1):
+            # A frame's other columns are hashes.
+            if kind == FRAMES and c != H:
+                continue
+            if rows[i, c] < -1 or rows[i, c] > last:
+                raise ValueError(f"rows[{i}, {c}] names word {rows[i, c]}, expected -1 to {last}")
+    return 0
+
+
 def add_sentence_scores(
-    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, int kind,
-    const double[::1] weights, double[::1] out,
+    const int32_t[:, ::1] fields not None, const int32_t[:, ::1] rows not None, int kind,
+    const double[::1] weights not None, double[::1] out not None,
 ):
     """As add_scores, for one sentence on one thread, without the overhead of many.
 
@@ -267,12 +322,26 @@ def add_sentence_scores(
     """
     cdef Py_ssize_t i
     cdef uint64_t mask = weights.shape[0] - 1
+    check_power(weights.shape[0], "weights")
+    _check_sentence(fields, rows, kind)
+    if out.shape[0] != rows.shape[0]:
+        raise ValueError(f"out has {out.shape[0]} scores, expected {rows.shape[0]}")
     with nogil:
         for i in range(rows.shape[0]):
             out[i] += _score(
                 &fields[0, 0], <int32_t>fields.shape[0], fields.shape[1], &rows[i, 0], kind,
                 &weights[0], mask,
             )
+
+
+cdef int _check_sentence(
+    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, int kind
+) except -1:
+    """_check_rows for the parts of one sentence."""
+    cdef int32_t length = <int32_t>fields.shape[0]
+    cdef const int32_t[::1] lengths = <const int32_t[:1]>&length
+    owners = np.zeros(rows.shape[0], dtype=np.int32)
+    return _check_rows(fields.shape[1], lengths, rows, owners, kind)
 
 
 cdef void _add_scores(
@@ -309,8 +378,9 @@ cdef double _score(
 
 
 def add_feature_counts(
-    const int32_t[:, ::1] fields, const int32_t[:, ::1] rows, const int32_t[::1] parts,
-    const int32_t[::1] signs, int kind, double[::1] counts,
+    const int32_t[:, ::1] fields not None, const int32_t[:, ::1] rows not None,
+    const int32_t[::1] parts not None, const int32_t[::1] signs not None, int kind,
+    double[::1] counts not None,
 ):
     """Adds the sign of each part named to the counts of its features.
 
@@ -320,6 +390,11 @@ def add_feature_counts(
     """
     cdef Py_ssize_t i
     cdef int j, start
+    check_power(counts.shape[0], "counts")
+    _check_sentence(fields, rows, kind)
+    check_values(parts, 0, <int32_t>rows.shape[0] - 1, "parts")
+    if signs.shape[0] != parts.shape[0]:
+        raise ValueError(f"{signs.shape[0]} signs, expected {parts.shape[0]}")
     most = most_features(fields.shape[1] - FIRST_MORPH)
     touched = np.empty(parts.shape[0] * most + 1, dtype=np.uint32)
     cdef uint32_t[::1] buffer = touched

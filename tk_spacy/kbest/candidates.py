@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tk_spacy.errors import CandidateError
 from tk_spacy.treebank.conllu import Sentence, check_tree
-from tk_spacy.trees.tree_rows import group_equal, invalid_trees
+from tk_spacy.trees.tree_rows import check_labels, group_equal, invalid_trees
+from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.array_types import Float64, Int32
 
 MAX_K = 10_000
@@ -41,7 +42,7 @@ class LabelInventory:
     times with one inventory can be compared by their arrays.
     """
 
-    __slots__ = ("_ids", "_lock", "_names")
+    __slots__ = ("__weakref__", "_ids", "_lock", "_names")
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._lock = Lock()
@@ -190,11 +191,12 @@ class CandidateList:
         score, NaN last, and otherwise the given order.  At most k trees are kept, row `base` of the
         input always among them, and those of `bases` where there is room.
 
-        Raises CandidateError, saying which candidate, where a row is no tree with a single root.
+        Raises CandidateError, saying which candidate, where a row is no tree with a single root;
+        TypeError or ValueError for other arrays, and for a base or a label that there is none of.
         """
-        heads = np.ascontiguousarray(heads, dtype=np.int32)
-        labels = np.ascontiguousarray(labels, dtype=np.int32)
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        heads = checked("heads", heads, np.int32, None, None)
+        labels = checked("labels", labels, np.int32, *heads.shape)
+        scores = checked("scores", scores, np.float64, None, None)
         if k is not None and k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         bad = invalid_trees(heads)
@@ -204,6 +206,10 @@ class CandidateList:
             raise CandidateError(f"candidate {row + 1} of {len(heads)}: {reason}")
         if scores.shape != (len(heads), len(sources)):
             raise ValueError(f"scores must be {(len(heads), len(sources))}, got {scores.shape}")
+        check_labels(labels, len(inventory))
+        for row in (base, *(bases or {}).values()):
+            if not 0 <= row < len(heads):
+                raise ValueError(f"base must be a row from 0 to {len(heads) - 1}, got {row}")
         group, first = group_equal(heads, labels)
         if len(first) < len(heads):
             merged = scores[first]

@@ -33,7 +33,7 @@ cdef struct Names:
     int count
 
 
-def read_lines(tuple comments, Py_ssize_t n, add):
+def read_lines(tuple comments not None, Py_ssize_t n, add):
     """The candidates in the comments of a sentence of n words, n >= 1.
 
     add: gives the id of a label.  Returns (first, heads, labels, scores, sources): the place of the
@@ -46,10 +46,12 @@ def read_lines(tuple comments, Py_ssize_t n, add):
     cdef char prefix[48]
     cdef int length
     cdef Names names
+    if n < 1:
+        raise ValueError(f"a sentence of {n} words, expected at least one")
     names.count = 0
-    while first < len(comments) and not (<str>comments[first]).startswith(PREFIX):
+    while first < len(comments) and not (<str?>comments[first]).startswith(PREFIX):
         first += 1
-    while first + k < len(comments) and (<str>comments[first + k]).startswith(PREFIX):
+    while first + k < len(comments) and (<str?>comments[first + k]).startswith(PREFIX):
         k += 1
     if k == 0:
         return None

@@ -23,6 +23,7 @@ from typing import Literal, NoReturn
 from tk_spacy.errors import CandidateError
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.treebank.enhanced import DepsColumn
 
 Form = Literal["compact", "expanded"]
 Pair = tuple[Sentence, CandidateList]
@@ -37,15 +38,21 @@ _SOURCE_NAME = re.compile(r"[^\s:,=]+")
 
 
 def write_kbest(
-    path: str | os.PathLike[str], pairs: Iterable[Pair], *, form: Form = "compact"
+    path: str | os.PathLike[str],
+    pairs: Iterable[Pair],
+    *,
+    form: Form = "compact",
+    deps: DepsColumn | None = None,
 ) -> int:
     """Write lists with their sentences as they come, atomically; returns the sentences written.
 
+    deps: what becomes of the column DEPS, and counts that; None keeps it.
     The expanded form keeps the main source's scores only, and needs a sent_id in every sentence.
     """
     if form not in ("compact", "expanded"):
         raise ValueError(f"form must be compact or expanded, got {form!r}")
     written = 0
+    column = DepsColumn("keep") if deps is None else deps
 
     def blocks() -> Iterator[Sentence]:
         nonlocal written
@@ -56,9 +63,10 @@ def write_kbest(
                 )
             written += 1
             if form == "compact":
-                yield _compact(sentence, trees)
+                yield column(_compact(sentence, trees), sentence)
             else:
-                yield from _expanded(sentence, trees)
+                for j, block in enumerate(_expanded(sentence, trees)):
+                    yield column(block, sentence, counts=j == 0)
 
     write_conllu(path, blocks())
     return written

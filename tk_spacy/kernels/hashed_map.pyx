@@ -19,7 +19,10 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 import numpy as np
 
+from tk_spacy.utils.index_checks cimport check_power, check_values
 from tk_spacy.kernels.template_kernel cimport length_bin
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
+
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef extern from "hashed_sum.h":
@@ -73,7 +76,7 @@ cdef inline uint32_t hash_label(uint64_t seed, int32_t label) noexcept nogil:
     return hash_property(seed, EDGE, LABEL, label)
 
 
-def node_hashes(const int32_t[:, ::1] nodes, int slot, int skip, uint64_t seed):
+def node_hashes(const int32_t[:, ::1] nodes not None, int slot, int skip, uint64_t seed):
     """The hashes of the properties that each node has, in one slot.
 
     nodes: int32[r, P].  slot: 0 for heads, 2 for modifiers.  skip: 1 where the slot may be left
@@ -83,6 +86,8 @@ def node_hashes(const int32_t[:, ::1] nodes, int slot, int skip, uint64_t seed):
     """
     cdef Py_ssize_t i, n = 0
     cdef int32_t p
+    if skip not in (0, 1):
+        raise ValueError(f"skip is {skip}, expected 0 or 1")
     starts = np.zeros(nodes.shape[0] + 1, dtype=np.int32)
     values = np.empty(nodes.shape[0] * (nodes.shape[1] + skip), dtype=np.uint32)
     cdef int32_t[::1] out_starts = starts
@@ -101,8 +106,8 @@ def node_hashes(const int32_t[:, ::1] nodes, int slot, int skip, uint64_t seed):
 
 
 def add_support(
-    const int32_t[:, ::1] nodes, const int32_t[:, ::1] columns, const double[::1] weights, skips,
-    uint64_t seed, double[::1] table,
+    const int32_t[:, ::1] nodes not None, const int32_t[:, ::1] columns not None,
+    const double[::1] weights not None, skips, uint64_t seed, double[::1] table not None,
 ):
     """Adds the combinations of support arcs, with the arcs' weights, to a table.
 
@@ -112,14 +117,25 @@ def add_support(
     """
     cdef const int32_t[::1] head_starts, modifier_starts
     cdef const uint32_t[::1] heads, modifiers
+    if columns.shape[0] != 5 or columns.shape[1] != weights.shape[0]:
+        raise ValueError(
+            f"columns have shape {(columns.shape[0], columns.shape[1])}, expected "
+            f"{(5, weights.shape[0])}"
+        )
+    check_power(table.shape[0], "table")
+    check_values(columns[0], 0, <int32_t>nodes.shape[0] - 1, "columns[0]")
+    check_values(columns[4], 0, <int32_t>nodes.shape[0] - 1, "columns[4]")
     head_starts, heads = node_hashes(nodes, HEAD, skips[0], seed)
     modifier_starts, modifiers = node_hashes(nodes, MODIFIER, skips[2], seed)
     cdef int skip_edge = skips[1], n_edges, e
     cdef uint32_t mask = <uint32_t>(table.shape[0] - 1), hashed
     cdef uint32_t edges[4]
     cdef Py_ssize_t q, i, j
+    cdef Listener listener = Listener()
     with nogil:
         for q in range(weights.shape[0]):
+            if is_stopped(&listener.watch):
+                break
             n_edges = hash_edge(seed, columns[2, q], skip_edge, edges)
             if columns[1, q] != 0:
                 edges[n_edges] = hash_label(seed, columns[1, q])
@@ -132,11 +148,13 @@ def add_support(
                             table[hashed & mask] -= weights[q]
                         else:
                             table[hashed & mask] += weights[q]
+    listener.check()
 
 
 def add_map_scores(
-    const float[::1] table, const int32_t[:, ::1] nodes, const int32_t[:, ::1] parts, skips,
-    uint64_t seed, double[::1] out, *, n_threads=None,
+    const float[::1] table not None, const int32_t[:, ::1] nodes not None,
+    const int32_t[:, ::1] parts not None, skips, uint64_t seed, double[::1] out not None, *,
+    n_threads=None,
 ):
     """Adds to out[i] the score that the table gives arc i.
 
@@ -146,6 +164,10 @@ def add_map_scores(
     if not parts.shape[0]:
         return
     threads = effective_n_threads(n_threads)
+    if out.shape[0] != parts.shape[0]:
+        raise ValueError(f"out has {out.shape[0]} scores, expected {parts.shape[0]}")
+    check_power(table.shape[0], "table")
+    check_arcs(parts, nodes.shape[0])
     given = np.asarray(parts)
     # Arcs between the same words share all but what has their labels in it.
     order = np.lexsort((given[:, 3], given[:, 0])).astype(np.int32)
@@ -158,6 +180,20 @@ def add_map_scores(
         table, parts, order, groups, head_starts, heads, modifier_starts, modifiers, skips[1], seed,
         out, threads,
     )
+
+
+cdef int check_arcs(const int32_t[:, ::1] parts, Py_ssize_t n_nodes) except -1:
+    """Raises ValueError unless parts are arcs in slot form between nodes that there are."""
+    cdef Py_ssize_t i, c
+    if parts.shape[1] != 4:
+        raise ValueError(f"parts have {parts.shape[1]} columns, expected 4")
+    for i in range(parts.shape[0]):
+        for c in (0, 3):
+            if not 0 <= parts[i, c] < n_nodes:
+                raise ValueError(
+                    f"parts[{i}, {c}] names node {parts[i, c]}, expected 0 to {n_nodes - 1}"
+                )
+    return 0
 
 
 cdef void _add_map_scores(

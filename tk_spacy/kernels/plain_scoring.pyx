@@ -14,7 +14,10 @@ from libc.stdint cimport int32_t, uint16_t
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.kernels.template_kernel cimport NODE, length_bin
+
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef extern from "simd.h":
@@ -24,14 +27,19 @@ cdef extern from "simd.h":
 
 cdef enum:
     BLOCK = 2048   # support nodes or parts at a time: their running values stay in L1
+    PAIRS_AT_A_TIME = 1 << 26   # between two looks for signals, a small part of a second
 
 
 def count_matches(nodes, columns, *, n_threads=None):
     """How many properties each node shares with each support node.
 
     nodes: int32[r, P].  columns: int32[P, s], support nodes, one property a row.
-    Returns uint16[r, s].
+    Returns uint16[r, s].  Raises TypeError or ValueError for other arrays.
     """
+    nodes = checked("nodes", nodes, np.int32, None, None)
+    columns = _rows_contiguous(columns)
+    if columns.shape[0] != nodes.shape[1]:
+        raise ValueError(f"columns have {columns.shape[0]} rows, expected {nodes.shape[1]}")
     out = np.zeros((nodes.shape[0], columns.shape[1]), dtype=np.uint16)
     if out.size:
         _count_matches(nodes, columns, out, effective_n_threads(n_threads))
@@ -72,11 +80,41 @@ def add_part_scores(counts, parts, columns, weights, kinds, skips, out, *, n_thr
     columns: int32[v, q], the support parts, one column of slot form a row, an edge slot three
     (label, distance, binned length); node slots name columns of `counts`.
     weights: float64[q].  kinds, skips: int32 per slot.  out: float64[p].
+    Raises TypeError or ValueError for other arrays, and for nodes that are not there.
     """
-    if parts.shape[0] and columns.shape[1]:
+    kinds = checked("kinds", kinds, np.int32, None)
+    skips = checked("skips", skips, np.int32, len(kinds))
+    n_edges = int((kinds != NODE).sum())
+    parts = checked("parts", parts, np.int32, None, len(kinds) + n_edges)
+    columns = _rows_contiguous(columns)
+    if len(columns) != len(kinds) + 2 * n_edges:
+        raise ValueError(f"columns have {len(columns)} rows, expected {len(kinds) + 2 * n_edges}")
+    weights = checked("weights", weights, np.float64, columns.shape[1])
+    counts = checked("counts", counts, np.uint16, None, None)
+    if out.shape != (len(parts),):
+        raise ValueError(f"out has shape {out.shape}, expected ({len(parts)},)")
+    node = kinds == NODE
+    in_parts = np.cumsum(2 - node) - (2 - node)
+    in_columns = np.cumsum(3 - 2 * node) - (3 - 2 * node)
+    checked_range("parts", parts[:, in_parts[node]], 0, counts.shape[0] - 1)
+    checked_range("columns", columns[in_columns[node]], 0, counts.shape[1] - 1)
+    n_threads = effective_n_threads(n_threads)
+    step = max(1, PAIRS_AT_A_TIME // max(1, columns.shape[1]))
+    for first in range(0, parts.shape[0] if columns.shape[1] else 0, step):
+        raise_if_stopped()
+        some = slice(first, first + step)
         _add_part_scores(
-            counts, parts, columns, weights, kinds, skips, out, effective_n_threads(n_threads)
+            counts, parts[some], columns, weights, kinds, skips, out[some], n_threads
         )
+
+
+def _rows_contiguous(columns):
+    """The columns as int32[v, q] whose rows are contiguous, though not one behind the other."""
+    if columns.ndim != 2 or columns.dtype != np.int32:
+        raise ValueError(f"columns must be int32[_, _], got {columns.dtype} of {columns.shape}")
+    if columns.shape[1] > 1 and columns.strides[1] != columns.itemsize:
+        return np.ascontiguousarray(columns)
+    return columns
 
 
 cdef void _add_part_scores(
@@ -163,7 +201,7 @@ cdef void _times_edge(
         )
 
 
-def length_bins(const int32_t[::1] distances):
+def length_bins(const int32_t[::1] distances not None):
     """The binned length of each signed distance: int32[q], 0 where the distance is 0."""
     cdef Py_ssize_t i
     out = np.empty(distances.shape[0], dtype=np.int32)

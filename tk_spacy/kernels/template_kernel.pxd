@@ -63,3 +63,8 @@ cdef inline int64_t part_kernel(
         if product == 0:
             break
     return product
+
+
+cdef int check_part_nodes(
+    const int32_t[:, ::1] parts, const int32_t[::1] kinds, Py_ssize_t n_nodes
+) except -1

@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked
 from tk_spacy.parallel.threads import effective_n_threads
 
 
@@ -55,17 +56,24 @@ def tree_kernel(part_type, nodes_a, parts_a, nodes_b, parts_b, *, skips=None, n_
 
 
 def signed_kernel(
-    const int32_t[:, ::1] nodes, const int32_t[:, ::1] parts, const int32_t[::1] signs,
-    const int32_t[::1] kinds, const int32_t[::1] skips,
+    const int32_t[:, ::1] nodes not None, const int32_t[:, ::1] parts not None,
+    const int32_t[::1] signs not None, const int32_t[::1] kinds not None,
+    const int32_t[::1] skips not None,
 ):
     """The squared norm of a difference of parts: the sum of sign * sign' * k over all pairs.
 
     nodes: int32[_, P].  parts: int32[e, w], slot form.  signs: int32[e].  kinds, skips: int32 per
-    slot (see slot_layout).  Trusts its arguments: footnote 5's denominator in the inner loop.
+    slot (see slot_layout).  Raises ValueError for parts that are none of these nodes'.
     """
     cdef Py_ssize_t i, j
     cdef int64_t pair
     cdef double total = 0.0
+    if signs.shape[0] != parts.shape[0] or skips.shape[0] != kinds.shape[0]:
+        raise ValueError(
+            f"{signs.shape[0]} signs for {parts.shape[0]} parts, {skips.shape[0]} skips for "
+            f"{kinds.shape[0]} slots, expected as many"
+        )
+    check_part_nodes(parts, kinds, nodes.shape[0])
     for i in range(parts.shape[0]):
         for j in range(i, parts.shape[0]):
             pair = part_kernel(
@@ -76,16 +84,34 @@ def signed_kernel(
     return total
 
 
+cdef int check_part_nodes(
+    const int32_t[:, ::1] parts, const int32_t[::1] kinds, Py_ssize_t n_nodes
+) except -1:
+    """Raises ValueError unless parts are as wide as their slots, and name nodes that there are."""
+    cdef Py_ssize_t i, slot, column, width = 0
+    for slot in range(kinds.shape[0]):
+        width += 1 if kinds[slot] == NODE else 2
+    if parts.shape[1] != width:
+        raise ValueError(f"parts have {parts.shape[1]} columns, expected {width}")
+    for i in range(parts.shape[0]):
+        column = 0
+        for slot in range(kinds.shape[0]):
+            if kinds[slot] != NODE:
+                column += 2
+                continue
+            if parts[i, column] < 0 or parts[i, column] >= n_nodes:
+                raise ValueError(
+                    f"parts[{i}, {column}] names node {parts[i, column]}, expected 0 to "
+                    f"{n_nodes - 1}"
+                )
+            column += 1
+    return 0
+
+
 def check_parts(nodes, parts, kinds):
     """Nodes and parts as contiguous int32, or ValueError where they cannot belong together."""
-    nodes = np.ascontiguousarray(nodes, dtype=np.int32)
-    parts = np.ascontiguousarray(parts, dtype=np.int32)
-    width = int(len(kinds) + kinds.sum())
-    if nodes.ndim != 2 or parts.ndim != 2 or parts.shape[1] != width:
-        raise ValueError(
-            f"nodes and parts have shapes {nodes.shape} and {parts.shape}, "
-            f"expected [_, P] and [_, {width}]"
-        )
+    nodes = checked("nodes", nodes, np.int32, None, None)
+    parts = checked("parts", parts, np.int32, None, int(len(kinds) + kinds.sum()))
     columns = node_columns(kinds)
     if parts.size and (parts[:, columns].min() < 0 or parts[:, columns].max() >= len(nodes)):
         raise ValueError(f"a part names a node outside 0..{len(nodes) - 1}")

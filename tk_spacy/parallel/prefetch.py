@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Event, Semaphore, Thread, current_thread
+from threading import Semaphore, Thread, current_thread
 from typing import TypeVar
+
+from tk_spacy.parallel.stopping import Stop
 
 T = TypeVar("T")
 
@@ -23,13 +25,15 @@ def made_ahead(items: Generator[T, None, None], *, limit: int = 1) -> Generator[
 
     `items` runs in a thread of its own from the first item to its end, and nowhere else.  What it
     raises is raised here, after the items that came before.  Who closes this generator, or leaves
-    it to the garbage collector, waits for the item that is being made; then `items` is closed.
+    it to the garbage collector, asks the item that is being made to stop (see `stopping`) and waits
+    for its end; then `items` is closed.
     """
-    room, stopped = Semaphore(limit), Event()
+    room, stopped = Semaphore(limit), Stop()
     ready: SimpleQueue[T | _End] = SimpleQueue()
     arguments = (items, room, stopped, ready)
     # A context of its own: thinc keeps there which numpy or cupy it computes with.
-    thread = Thread(target=copy_context().run, args=(_make, *arguments), name="ahead", daemon=True)
+    work = (stopped.run, _make, *arguments)
+    thread = Thread(target=copy_context().run, args=work, name="ahead", daemon=True)
     thread.start()
     try:
         while not isinstance(item := ready.get(), _End):
@@ -39,7 +43,7 @@ def made_ahead(items: Generator[T, None, None], *, limit: int = 1) -> Generator[
         if item.error is not None:
             raise item.error
     finally:
-        stopped.set()
+        stopped.request()
         room.release()
         if thread is not current_thread():  # which may be the one to collect the garbage
             thread.join()
@@ -48,11 +52,11 @@ def made_ahead(items: Generator[T, None, None], *, limit: int = 1) -> Generator[
 def _make(
     items: Generator[T, None, None],
     room: Semaphore,
-    stopped: Event,
+    stopped: Stop,
     ready: SimpleQueue[T | _End],
 ) -> None:
     try:
-        while room.acquire() and not stopped.is_set():
+        while room.acquire() and not stopped.requested:
             ready.put(next(items))
         items.close()
     except StopIteration:

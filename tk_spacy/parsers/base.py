@@ -6,7 +6,7 @@ Parsers that differ see a sentence differently: their lists are joined, and each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,14 @@ Sentences = Sequence[Sentence]
 
 Report = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""
+
+
+def columns_read(sources: Iterable[ParserSource]) -> set[str]:
+    """The columns of CoNLL-U beside FORM that sources have learnt to read.
+
+    A source says so by an attribute `columns`; one without it reads none.
+    """
+    return {name for source in sources for name in getattr(source, "columns", ())}
 
 
 class ParserSpec(Protocol):

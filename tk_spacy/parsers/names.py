@@ -18,3 +18,8 @@ TK_RERANKER = "tk_reranker"
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")
 """How spaCy's parser looks for its k best trees, the default first."""
+
+
+def backward_name(component: str) -> str:
+    """Name of a parser's twin that reads from right to left."""
+    return f"{component}_backward"

@@ -15,6 +15,7 @@ from tk_spacy.pipeline.tk_parser import add_parser
 from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.pipeline.tk_udpipe import add_udpipe
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.spacy_io.saved_config import resolve_optimizer
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -52,4 +53,5 @@ def make_pipeline(
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)
+    resolve_optimizer(nlp)
     return nlp

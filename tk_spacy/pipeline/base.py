@@ -14,7 +14,9 @@ from spacy.util import minibatch, raise_error
 
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline.checks import untrained
+from tk_spacy.pipeline.homes import Homes, calling_pipeline, holds
 from tk_spacy.pipeline.scorer import score_dependencies
+from tk_spacy.spacy_io.saved_config import resolve_optimizer
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 Trained = TypeVar("Trained", bound="StoredModel")
 Decision = TypeVar("Decision")
 """What a component decides about one sentence."""
+
+BOUNDS = "bounds"
+"""The kind of warning about Docs without sentence bounds."""
 
 ErrorHandler = Callable[[str, Any, list[Doc], Exception], None]
 
@@ -40,8 +45,8 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     BATCH_SIZE: ClassVar[int]
 
     def __init__(self, nlp: Language, name: str) -> None:
-        self.nlp = nlp
-        self.name = name
+        self._homes = Homes(nlp)
+        self._name = name
         self._trained: Trained | None = None
         self._warned: set[str] = set()
         self._error_handler: ErrorHandler = raise_error
@@ -58,6 +63,35 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     @abstractmethod
     def set_annotations(self, docs: Sequence[Doc], decisions: Sequence[Sequence[Decision]]) -> None:
         """Write what `predict` gave."""
+
+    # Its pipeline
+
+    @property
+    def nlp(self) -> Language:
+        """The pipeline that it stands in, of several the one that took it last."""
+        return self._homes.newest
+
+    @property
+    def name(self) -> str:
+        """Its name in the pipeline."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        # By `add_pipe(source=...)`, before it adds the component; later by every change of one.
+        nlp = calling_pipeline()
+        if nlp is not None:
+            if not holds(nlp, self):
+                self._check_home(nlp, value)
+            self._homes.add(nlp)
+        self._name = value
+
+    def _check_home(self, nlp: Language, name: str) -> None:
+        """Raise UserError where a pipeline that it is to join lacks what it needs."""
+
+    def _home_of(self, docs: Sequence[Doc]) -> Language:
+        """The pipeline that hands it these Docs."""
+        return self._homes.of(self, docs[0] if docs else None)
 
     # The model
 
@@ -127,6 +161,13 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
                 f"put the components that set them before it in the pipeline",
             )
 
+    def _warn_of_length(self, words: int) -> None:
+        """Warn where a Doc without sentence bounds has so many words, 0 for a usual number."""
+        if words:
+            from tk_spacy.pipeline.long_docs import LONG_ADVICE  # noqa: PLC0415
+
+            self._warn(BOUNDS, f"a Doc of {words} words has no sentence bounds: {LONG_ADVICE}")
+
     # Training and scoring
 
     def update(
@@ -154,6 +195,7 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Take the model of `to_bytes`.  Raises ModelError where the bytes are none."""
         self._take(self._model_class().from_bytes(data) if data else None)
+        resolve_optimizer(self.nlp)
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -169,6 +211,7 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         path = Path(path)
         is_empty = path.is_dir() and not any(path.iterdir())
         self._take(None if is_empty else self._model_class().from_disk(path))
+        resolve_optimizer(self.nlp)
         return self
 
 

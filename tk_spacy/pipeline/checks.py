@@ -11,7 +11,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import SEARCHES
 
 if TYPE_CHECKING:
-    pass
+    from spacy.language import Language
 
 
 def check_config(
@@ -41,6 +41,24 @@ def check_count(
         raise UserError(f"{name}: {setting} is {value!r}; it must be {at_least} or more")
     if at_most is not None and value > at_most:
         raise UserError(f"{name}: {setting} is {value}; it must be {at_most} or less")
+
+
+def check_listener(nlp: Language, name: str, component: str) -> None:
+    """Raise UserError where a parser listens to a tok2vec that the pipeline has not before it."""
+    from tk_spacy.parsers.spacy_transition.directed_parser import (  # noqa: PLC0415
+        listened_names,
+        listened_pipes,
+    )
+
+    parser = nlp.get_pipe(component)
+    wanted = listened_names(parser)
+    if wanted and not listened_pipes(nlp, parser):
+        which = "a tok2vec" if "*" in wanted else " or ".join(sorted(wanted))
+        raise UserError(
+            f"{name}: {component!r} listens to {which}, which the pipeline lacks before it; add "
+            f"it, or give the parser its own before it is taken: "
+            f"other.replace_listeners('tok2vec', {component!r}, ['model.tok2vec'])"
+        )
 
 
 def untrained(name: str, attribute: str = "reranker") -> str:

@@ -12,6 +12,8 @@ from spacy.util import minibatch
 
 from tk_spacy.ensemble.merging import merge
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.long_sentences import join_trees, link_label
+from tk_spacy.pipeline.long_docs import cut_sentence
 from tk_spacy.pipeline.sources import DocSource
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.doc_trees import DocSentence
@@ -61,23 +63,41 @@ def choose_trees(
     """The choice for each sentence, in order; the Docs stay as they are.
 
     sources: the parsers, which share the inventory; the Docs' own trees are taken for the first's.
+    For each piece of a long sentence there is a choice of its own (see `long_sentences`).
     """
     for batch in minibatch(sentences, size=SENTENCES_AT_A_TIME):
-        asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
-        lists = _candidates(asked, sources, inventory=inventory, k=k)
-        pairs = []
-        for sentence, trees in zip(asked, lists, strict=True):
-            if len(trees) > 1:
-                pairs.append((sentence, reranker.completed(sentence.as_sentence(), trees)))
-        scores = reranker.batch_scores(
-            [(s.as_sentence(), trees) for s, trees in pairs], n_threads=n_threads
-        )
-        choices = {
-            id(sentence): _choose(sentence, trees, reranker.combined(trees, own))
-            for (sentence, trees), own in zip(pairs, scores, strict=True)
-        }
-        for sentence in batch:
-            yield choices.get(id(sentence)) or _no_choice(sentence)
+        cuts = [cut_sentence(sentence) for sentence in batch]
+        pieces = [piece for own in cuts for piece in own]
+        found = _choices(reranker, sources, pieces, inventory=inventory, k=k, n_threads=n_threads)
+        for sentence, own in zip(batch, cuts, strict=True):
+            chosen = [next(found) for _ in own]
+            yield chosen[0] if len(own) == 1 else _joined(sentence, chosen, inventory)
+
+
+def _choices(
+    reranker: Reranker,
+    sources: Sequence[DocSource],
+    batch: Sequence[DocSentence],
+    *,
+    inventory: LabelInventory,
+    k: int,
+    n_threads: int | None,
+) -> Iterator[Choice]:
+    asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
+    lists = _candidates(asked, sources, inventory=inventory, k=k)
+    pairs = []
+    for sentence, trees in zip(asked, lists, strict=True):
+        if len(trees) > 1:
+            pairs.append((sentence, reranker.completed(sentence.as_sentence(), trees)))
+    scores = reranker.batch_scores(
+        [(s.as_sentence(), trees) for s, trees in pairs], n_threads=n_threads
+    )
+    choices = {
+        id(sentence): _choose(sentence, trees, reranker.combined(trees, own))
+        for (sentence, trees), own in zip(pairs, scores, strict=True)
+    }
+    for sentence in batch:
+        yield choices.get(id(sentence)) or _no_choice(sentence)
 
 
 def _choose(sentence: DocSentence, trees: CandidateList, final: NDArray[np.float64]) -> Choice:
@@ -91,6 +111,29 @@ def _choose(sentence: DocSentence, trees: CandidateList, final: NDArray[np.float
         confidence=float(1.0 / np.exp(final - final[best]).sum()),
         margin=float(final[best] - np.delete(final, best).max()),
         n_candidates=len(trees),
+    )
+
+
+def _joined(sentence: DocSentence, chosen: Sequence[Choice], inventory: LabelInventory) -> Choice:
+    """The choice for a sentence from those for its pieces, which are independent of each other.
+
+    The next best tree of all differs in one piece, the one with the least margin.
+    """
+    tree = None
+    if any(choice.tree is not None for choice in chosen):
+        trees = []
+        for choice in chosen:
+            assert choice.sentence.heads is not None
+            trees.append(choice.tree or (choice.sentence.heads, choice.sentence.deprels))
+        tree = join_trees(trees, link=link_label(inventory.names))
+        if np.array_equal(tree[0], sentence.heads) and tree[1] == sentence.deprels:  # type: ignore[arg-type]
+            tree = None
+    return Choice(
+        sentence=sentence,
+        tree=tree,
+        confidence=float(np.prod([choice.confidence for choice in chosen])),  # type: ignore[arg-type]
+        margin=min((c.margin for c in chosen if c.margin is not None), default=None),
+        n_candidates=sum(choice.n_candidates for choice in chosen),
     )
 
 

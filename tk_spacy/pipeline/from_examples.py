@@ -21,9 +21,9 @@ from tk_spacy.features.word_properties import check_extras
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.parsers.base import ParserSpec
+from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
-from tk_spacy.parsers.spacy_transition.training import backward_name
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.settings import Settings, suit
 from tk_spacy.reranker.training import combine_lists, train_reranker
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 Report = Callable[[str], None]
+
+MAX_STEPS, MAX_EPOCHS = 1000, 50
+"""Of the training of a fold's spaCy parser, where nothing else is asked for."""
+BATCH_WORDS = 500
+"""What a batch has, about, where the config gives no number."""
 
 
 def find_model(path: str | Path, component: str) -> Reranker:
@@ -54,7 +59,7 @@ def train_from_examples(
     k: int,
     candidates: str | Path | None = None,
     folds: int = 5,
-    max_steps: int = 1000,
+    max_steps: int | None = None,
     processes: int | None = 1,
     workdir: str | Path | None = None,
     seed: int = 0,
@@ -75,6 +80,9 @@ def train_from_examples(
         report(note)
     check_extras(settings.properties, sentences, where="the training examples")
     inventory = LabelInventory()
+    if max_steps is None:
+        words = sum(map(len, sentences)) * (folds - 1) // folds
+        max_steps = suitable_steps(nlp, words)
     parsers = [
         pipeline_spec(nlp, source, search=search, max_steps=max_steps, seed=seed)
         for source in sources
@@ -124,6 +132,16 @@ def pipeline_spec(
         search=search,
         backward=backward_name(component) in nlp.component_names,
     )
+
+
+def suitable_steps(nlp: Language, words: int) -> int:
+    """Training steps of a fold's spaCy parser: enough for so many words, and no more.
+
+    A few sentences are one batch, and a thousand passes over them teach nothing more.
+    """
+    size = nlp.config["training"].get("batcher", {}).get("size")
+    batches = -(-words // size) if isinstance(size, int) and size > 0 else words // BATCH_WORDS + 1
+    return min(MAX_STEPS, MAX_EPOCHS * batches)
 
 
 def lists_from_file(
@@ -202,8 +220,13 @@ def _jackknifed(
 def fold_config(nlp: Language, source: str, *, max_steps: int) -> str:
     """Training config of a pipeline's parser alone, with the components that it listens to."""
     config = nlp.config.copy()
-    # Before the variables are filled in: the learning rate mostly goes by the number of steps.
-    config["training"]["max_steps"] = max_steps
+    # Before the variables are filled in: the learning rate mostly goes by the number of steps.  In
+    # the config of a saved pipeline that number stands itself.
+    training = config["training"]
+    rate = training.get("optimizer", {}).get("learn_rate")
+    if isinstance(rate, dict) and rate.get("total_steps") == training.get("max_steps"):
+        rate["total_steps"] = max_steps
+    training["max_steps"] = max_steps
     config = config.interpolate()
     parser = nlp.get_pipe(source)
     before = listened_pipes(nlp, parser)

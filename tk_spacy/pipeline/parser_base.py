@@ -14,7 +14,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from tk_spacy.errors import UserError
+from tk_spacy.parsers.names import backward_name
 from tk_spacy.pipeline.base import TrainedComponent
+from tk_spacy.pipeline.checks import check_listener
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
@@ -120,12 +122,13 @@ class ParserComponent(
 
         Raises UserError where the component is not trained, or what it needs not installed.
         """
-        from tk_spacy.pipeline import doc_parsing  # noqa: PLC0415
+        from tk_spacy.pipeline import doc_parsing, long_docs  # noqa: PLC0415
 
         parser = self._needed()
         for doc in docs:
             if len(doc):
                 self._warn_of_doc(parser, doc)
+                self._warn_of_length(long_docs.unbounded_words(doc))
         return doc_parsing.parse_docs(parser, docs, n_threads=self.n_threads)
 
     def set_annotations(
@@ -171,8 +174,11 @@ class ParserComponent(
             warnings.warn(f"{self.name}: {note}", stacklevel=4)
 
 
-def check_source(nlp: Language, name: str, source: str) -> None:
-    """Raise UserError where `source` is no parser of the pipeline."""
+def check_source(nlp: Language, name: str, source: str, *, twin: bool = False) -> None:
+    """Raise UserError where `source` is no parser of the pipeline, or one without its tok2vec.
+
+    twin: whether a spaCy parser must have its right-to-left twin beside it.
+    """
     from spacy.pipeline import DependencyParser  # noqa: PLC0415
 
     if source not in nlp.component_names:
@@ -186,3 +192,13 @@ def check_source(nlp: Language, name: str, source: str) -> None:
             f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser', "
             f"'beam_parser', 'tk_parser', 'tk_biaffine' or 'tk_udpipe'"
         )
+    if not isinstance(parser, DependencyParser):
+        return
+    if twin and backward_name(source) not in nlp.component_names:
+        raise UserError(
+            f"{name}: the model learnt from the trees of a right-to-left twin of {source!r} too, "
+            f"but the pipeline has no component {backward_name(source)!r} (it has: "
+            f"{', '.join(nlp.component_names)}); add it from where {source!r} is, and disable it"
+        )
+    for needed in (source, backward_name(source)) if twin else (source,):
+        check_listener(nlp, name, needed)

@@ -14,8 +14,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.names import TK_RERANKER
-from tk_spacy.pipeline.base import TrainedComponent, add_component
+from tk_spacy.parsers.names import TK_RERANKER, backward_name
+from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
 from tk_spacy.pipeline.checks import check_config, check_count
 from tk_spacy.pipeline.parser_base import check_source
 from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
@@ -96,9 +96,10 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                   1.0 for a single candidate, None where the tree could not be used.
     margin:       the chosen tree's final score minus the next best; None without a choice.
 
-    The attribute `reranker` is the trained model, None before `initialize`; it may be set.  A
-    component that `add_pipe(source=...)` took from another pipeline uses the parser of that one
-    until it is saved and loaded.  Raises UserError for a wrong value.
+    The attribute `reranker` is the trained model, None before `initialize`; it may be set.
+    `nlp.add_pipe(..., source=other)` raises UserError where `nlp` lacks a parser that it needs;
+    then it stands in both pipelines, and Docs with the vocab of `nlp` are reranked by the parsers
+    of `nlp`.  Raises UserError for a wrong value.
     """
 
     ATTRIBUTE = "reranker"
@@ -145,14 +146,19 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
         Raises UserError where the component is not trained or its parser is not in the pipeline.
         """
-        from tk_spacy.pipeline import doc_reranking  # noqa: PLC0415
+        from tk_spacy.pipeline import doc_reranking, long_docs  # noqa: PLC0415
         from tk_spacy.pipeline.sources import as_doc_source  # noqa: PLC0415
         from tk_spacy.spacy_io import doc_trees  # noqa: PLC0415
 
         reranker = self._needed()
-        sources = self.find_sources(reranker)
+        nlp = self._home_of(docs)
+        sources = self.find_sources(reranker, nlp=nlp)
+        self._warn_of_parsers(nlp, docs)
         sentences = [doc_trees.read_sentences(doc) for doc in docs]
         for doc, own in zip(docs, sentences, strict=True):
+            # After a parser sentence bounds are there in any case; what has one sentence had none.
+            if len(own) == 1 and not self._is_warned_of():
+                self._warn_of_length(long_docs.long_words(own[0]))
             if own:
                 self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
         choices = doc_reranking.choose_trees(
@@ -164,6 +170,13 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             n_threads=self.n_threads,
         )
         return [[next(choices) for _ in own] for own in sentences]
+
+    def _is_warned_of(self) -> bool:
+        """Whether a parser before it has warned of Docs without sentence bounds already."""
+        return any(
+            isinstance(pipe, TrainedComponent) and BOUNDS in pipe._warned
+            for _, pipe in self.nlp.components
+        )
 
     def set_annotations(self, docs: Sequence[Doc], choices: "Sequence[Sequence[Choice]]") -> None:
         """Write the chosen trees, and the records about them.
@@ -182,11 +195,13 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         reranker: "Reranker",
         inventory: "LabelInventory | None" = None,
         *,
+        nlp: Language | None = None,
         elsewhere: Sequence[str] = (),
     ) -> "list[ParserSource]":
         """The pipeline's parsers as sources of candidates for a model.
 
         inventory: table of labels for their lists, by default the component's own.
+        nlp: the pipeline, by default the component's.
         elsewhere: names of scores that the model gets from other sources.
         Raises UserError where one is not there, or not trained.
         """
@@ -197,7 +212,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             self._inventory = LabelInventory()
         # Made anew each time: they copy weights of parsers, and a training changes them.
         sources = pipeline_sources(
-            self.nlp, self.sources, reranker=reranker, user=self.name, search=self.search,
+            nlp or self.nlp, self.sources, reranker=reranker, user=self.name, search=self.search,
             inventory=self._inventory if inventory is None else inventory,
             n_threads=self.n_threads,
         )  # fmt: skip
@@ -225,6 +240,36 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             )
         return sources
 
+    def _check_home(self, nlp: Language, name: str) -> None:
+        for source in self.sources:
+            check_source(nlp, name, source, twin=self._needs_twin())
+
+    def _needs_twin(self) -> bool:
+        return self.reranker is not None and bool(self.reranker.about.get("backward"))
+
+    def _warn_of_parsers(self, nlp: Language, docs: Sequence[Doc]) -> None:
+        """Warn where a Doc has no parse, or a parser's that is to be asked for candidates only."""
+        first = self.sources[0]
+        order = nlp.component_names
+        place = {name: order.index(name) for name in order}
+        own = place.get(self.name, len(order))
+        if any(len(doc) and not doc.has_annotation("DEP") for doc in docs):
+            if first in nlp.disabled:
+                cure = f"{first!r} is disabled; enable it by nlp.enable_pipe({first!r})"
+            elif place[first] > own:
+                cure = f"{first!r} stands behind {self.name!r}; put it before"
+            else:
+                cure = f"apply {first!r} before, as nlp(doc) does"
+            self._warn("unparsed", f"a Doc has no parse to rerank, and is left as it is: {cure}")
+        asked = {*self.sources[1:], *map(backward_name, self.sources)}
+        late = [n for n in nlp.pipe_names if n in asked and place[first] < place[n] < own]
+        if late:
+            self._warn(
+                "late",
+                f"{late[-1]!r} replaces the trees of {first!r}, though it need only be asked for "
+                f"candidates: disable it by nlp.disable_pipe({late[-1]!r})",
+            )
+
     # Training
 
     def initialize(
@@ -235,7 +280,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         model: str | Path | None = None,
         candidates: str | Path | None = None,
         folds: int = 5,
-        max_steps: int = 1000,
+        max_steps: int | None = None,
         processes: int | None = 1,
         workdir: str | Path | None = None,
         seed: int = 0,
@@ -251,7 +296,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         nlp: the pipeline that is initialized, by default the one that the component was made for.
         model: directory of a reranker, or of a pipeline with a component of this one's name.
         candidates: a k-best file with lists for all examples, instead of jackknifing.
-        folds, max_steps: of jackknifing, and of the training of each fold's spaCy parser.
+        folds, max_steps: of jackknifing, and of the training of each fold's spaCy parser; None for
+            1000, or 50 passes over its sentences where these are fewer.
         processes: folds trained at a time, None for as many as there are CPUs; more than one need a
             main module that can be imported, as that of `spacy train` can.
         workdir: keeps finished folds, so that a stopped training can go on; None keeps none.
@@ -272,7 +318,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             self.reranker = from_examples.find_model(model, self.name)
             return
         check_count(self.name, "folds", folds if candidates is None else 2, at_least=2)
-        check_count(self.name, "max_steps", max_steps)
+        check_count(self.name, "max_steps", 1 if max_steps is None else max_steps)
         check_count(self.name, "processes", 1 if processes is None else processes)
         self.reranker = from_examples.train_from_examples(
             nlp, get_examples(),

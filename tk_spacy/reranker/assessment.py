@@ -43,12 +43,13 @@ def assess(
     seed: int = 0,
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    parsed: list[Sentence] | None = None,
 ) -> PartReport:
     """Scores of the parsers, the first of the list, both rerankers, final system and oracle.
 
     gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
     one whose combination makes the final system; it may have no kernel, and then is the base
-    reranker itself.  seed: of the bootstrap.
+    reranker itself.  seed: of the bootstrap.  parsed: gets the final system's trees.
     """
     if len(gold) != len(lists):
         raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
@@ -84,6 +85,8 @@ def assess(
         if progress is not None:
             progress(start + len(batch), len(gold))
     completed = [trees for _, trees in pairs]
+    if parsed is not None:
+        parsed += _with_trees(gold, completed, chosen[FINAL])
     counts = {
         name: count_sentences(gold, _with_trees(gold, completed, rows))
         for name, rows in chosen.items()

@@ -106,6 +106,7 @@ cdef class Learner:
 
         Raises ValueError after the last of the steps announced.
         """
+        _check_item(item)
         if self.steps >= self.total_steps:
             raise ValueError(f"step {self.steps + 1} of {self.total_steps}")
         self.steps += 1
@@ -238,6 +239,16 @@ cdef class Learner:
                 self.difference[touched[i]] = 0.0
                 n += 1
         return ids[:n], counts[:n]
+
+
+cdef int _check_item(item) except -1:
+    """Raises ValueError for a list whose oracle or losses do not go with its candidates."""
+    k = item.encoded.n_candidates
+    if not 0 <= item.oracle < k:
+        raise ValueError(f"oracle is {item.oracle}, expected a candidate from 0 to {k - 1}")
+    if len(item.loss) != k:
+        raise ValueError(f"{len(item.loss)} losses, expected one for each of {k} candidates")
+    return 0
 
 
 cdef void _move(

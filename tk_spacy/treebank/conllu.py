@@ -1,12 +1,13 @@
 """CoNLL-U files to Sentences and back: streaming, strict, lossless.
 
 Accepted on purpose, and written back as it was: LF and CRLF, also mixed; a byte-order mark; blank
-lines (also of spaces) before, between and after sentences; a missing final blank line or line end;
-spaces and any other character but tab, LF, CR inside a column; DEPREL "_"; a word with HEAD 0 whose
-DEPREL is not "root" (other schemes; it simply never equals a gold "root"); the same sent_id in
-several sentences (k-best files); a second sent_id comment in one (the first counts); unchecked
-DEPS, FEATS and MISC.  Everything else that CoNLL-U forbids is refused
-with a TreebankError that names path, line, reason and cure.
+lines (also of spaces and tabs) before, between and after sentences; a missing final blank line or
+line end; spaces and any other character but tab, LF, CR inside a column; DEPREL "_"; a word with
+HEAD 0 whose DEPREL is not "root" (other schemes; it simply never equals a gold "root"); the same
+sent_id in several sentences (k-best files); a second sent_id comment in one (the first counts);
+unchecked DEPS and MISC, and FEATS whose names and values are anybody's.  Everything else that
+CoNLL-U forbids is refused with a TreebankError that names path, line, reason and cure; where a
+character is at fault that cannot be seen, by its name.
 
 Reading is in ``conllu_reader``, sentences are in ``sentence``; this module is their public face.
 """

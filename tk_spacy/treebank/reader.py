@@ -8,6 +8,7 @@ and what refused stands in ``treebank``.
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -19,6 +20,7 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
 from tk_spacy.errors import TreebankError
+from tk_spacy.treebank.characters import invisible, name_character, name_invisible
 from tk_spacy.treebank.sentence import Layout, Sentence, find_sent_id
 from tk_spacy.trees.validity import out_of_range, tree_fault
 
@@ -30,6 +32,8 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
+_FEATS = re.compile(r"_|[^=|]+=[^=|]+(?:\|[^=|]+=[^=|]+)*")
+"""What FEATS may be; any names and values do, as treebanks before UD have others."""
 _POOL_SIZE = 200_000  # strings shared between sentences; bounded, so that memory stays flat
 _LAYOUTS = 10_000  # the same of layouts: those with lines of multiword tokens hardly ever recur
 
@@ -46,6 +50,7 @@ class Reader:
         self.layouts: dict[Layout, Layout] = {}
         self.ids: tuple[str, ...] = ()
         self.numbers: dict[str, int] = {"0": 0}
+        self.known_feats: set[str] = set()
 
     def sentences(self) -> Iterator[Sentence]:
         """Split at blank lines; hold a block until the first line of the next one."""
@@ -69,7 +74,8 @@ class Reader:
         if first.startswith(BOM_UTF8):
             before, first = "\ufeff", first.removeprefix(BOM_UTF8)
         for number, raw in enumerate(chain([first], file), 1):
-            if raw < b"!" and not raw.strip(b" \r\n"):
+            # Nine tabs are ten empty columns, which are refused below.
+            if raw < b"!" and not raw.strip(b" \t\r\n") and raw.count(b"\t") < 9:
                 blank.append(raw)
                 continue
             if blank or not block:
@@ -88,6 +94,12 @@ class Reader:
 
     def _sentence(self, block: list[bytes], blank: str, before: str, start: int) -> Sentence:
         lines, eols, end = self._lines(block, start)
+        if lines[0][0] == "\ufeff":
+            self._fail(
+                start,
+                f"{name_character(lines[0][0])} at the start of the line, which belongs to the "
+                "start of a file; remove it (files that were joined have such)",
+            )
         first = 0
         while first < len(lines) and lines[first][0] == "#":
             first += 1
@@ -111,6 +123,8 @@ class Reader:
             places, extras = self._order(rows, lines[first:], at)
             columns = list(zip(*(rows[place] for place in places), strict=True))
             where = [at + place for place in places]
+        if not self.known_feats.issuperset(columns[5]):
+            self._check_feats(columns, where)
         heads = np.array(self._heads(columns, where), np.int32)
         heads.setflags(write=False)
         layout = Layout(before, eols, end + blank, extras)
@@ -176,8 +190,12 @@ class Reader:
         i = next(i for i, row in enumerate(rows) if len(row) != 10)
         if lines[i][0] == "#":
             self._fail(at + i, "a comment inside a sentence; move it above the first word")
+        unseen = name_invisible(lines[i].replace("\t", ""))
+        if unseen and not lines[i].strip(" \t" + "".join(invisible(lines[i]))):
+            self._fail(at + i, f"a line of nothing but {unseen}; make it an empty line")
         found = f"{len(rows[i])} column{'s' * (len(rows[i]) > 1)} instead of 10"
         hint = ", not spaces" if len(rows[i]) == 1 and " " in lines[i] else ""
+        hint += f" (the line holds {unseen})" if unseen else ""
         self._fail(at + i, f"{found}; separate the ten CoNLL-U columns by single tabs{hint}")
 
     def _empty_column(self, rows: list[list[str]], at: int) -> NoReturn:
@@ -231,6 +249,7 @@ class Reader:
         return places, tuple(extras)
 
     def _bad_id(self, found: str, value: int | None, word: int, line: int) -> NoReturn:
+        self._visible("ID", found, line)
         if value is None and "-" in found:
             self._fail(line, f"ID {found} is no range of words; write it as FIRST-LAST, as in 3-4")
         if value == 1 and word:
@@ -269,11 +288,33 @@ class Reader:
         except (ParseException, ValueError):  # ValueError: thousands of digits
             head = None
         if head is None:
+            self._visible(f"HEAD of word {word}", text, line)
             cure = f"write a whole number from 0 to {n}"
             self._fail(line, f"HEAD of word {word} is {text!r}, no whole number; {cure}")
         if not 0 <= head <= n:
             self._fail(line, out_of_range(word, text, n))
         return head
+
+    def _visible(self, what: str, text: str, line: int) -> None:
+        """Fail with the names of the characters that make a value wrong and cannot be seen."""
+        if unseen := name_invisible(text):
+            self._fail(line, f"{what} is {text!r}, which holds {unseen}; remove it")
+
+    def _check_feats(self, columns: list[tuple[str, ...]], where: Sequence[int]) -> None:
+        known = self.known_feats
+        for word, feats in enumerate(columns[5], 1):
+            if feats in known:
+                continue
+            if not _FEATS.fullmatch(feats):
+                whose = f"FEATS of word {word} ({columns[1][word - 1]})"
+                self._fail(
+                    where[word - 1],
+                    f"{whose} is {feats!r}, no list of Name=Value joined by '|'; correct it, or "
+                    'write "_"',
+                )
+            if len(known) >= _POOL_SIZE:
+                known.clear()
+            known.add(feats)
 
     def _check_columns_comment(self, comments: tuple[str, ...], start: int) -> None:
         """CoNLL-U Plus declares its columns; with others than the ten nothing would fit."""

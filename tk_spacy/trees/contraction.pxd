@@ -2,10 +2,13 @@
 
 from libc.stdint cimport int32_t, uint8_t
 
+from tk_spacy.parallel.stopping cimport Watch
+
 
 cdef struct SpanningScratch:
     void *block                # owns what the pointers below point into
     size_t size
+    Watch *watch               # whether to stop, NULL where nobody asks
     # Of the 2n - 1 supernodes: 1 to n are the words, the others contracted cycles.
     double *table              # [2n, n+1], adjusted score of the best arc from a node into each
     double *best               # [2n], adjusted score of the chosen arc, and that arc:
@@ -46,7 +49,7 @@ cdef bint reserve(SpanningScratch *scratch, int n, int k) noexcept nogil
 cdef void transpose(const double *scores, int n, double *columns) noexcept nogil
 
 # Choose an arc into each supernode; the table's rows 1 to n are the words' arcs.
-# Returns the number of the last supernode, -1 where one has no incoming arc.
+# Returns the number of the last supernode, -1 where one has no incoming arc or it was stopped.
 cdef int contract(SpanningScratch *scratch, int n, bint single_root) noexcept nogil
 
 # The tree of the chosen arcs.  heads: int32[n+1] out.

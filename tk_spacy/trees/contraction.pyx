@@ -15,6 +15,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport free, realloc
 
+from tk_spacy.parallel.stopping cimport is_stopped
+
 cdef enum:
     UNSEEN = 0
     ON_PATH = 1
@@ -24,6 +26,7 @@ cdef enum:
 cdef void init_spanning(SpanningScratch *scratch) noexcept nogil:
     scratch.block = NULL
     scratch.size = 0
+    scratch.watch = NULL
 
 
 cdef void free_spanning(SpanningScratch *scratch) noexcept nogil:
@@ -115,7 +118,7 @@ cdef int contract(SpanningScratch *scratch, int n, bint single_root) noexcept no
             scratch.path[length] = node
             length += 1
             tail = best_tail(scratch.table + node * width, n, single_root)
-            if tail < 0:
+            if tail < 0 or is_stopped(scratch.watch):
                 return -1
             scratch.tails[node] = tail
             scratch.best[node] = scratch.table[node * width + tail]

@@ -14,6 +14,7 @@ from tk_spacy.trees.contraction cimport SpanningScratch, free_spanning, init_spa
 
 # The best tree.  heads: int32[n+1] out; heads[0] is -1.  single_root: with one child of the root.
 # Returns 0, 1 where there is no such tree, -1 where there is no memory (heads are undefined then).
+# Stopped by the scratch's watch, it seems to find no tree; whoever set the watch knows better.
 cdef int max_tree(
     const double *scores, int n, bint single_root, int32_t *heads, SpanningScratch *scratch,
 ) noexcept nogil

@@ -21,6 +21,7 @@ from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memmove, memset
 
 from tk_spacy.trees.contraction cimport arc_target, contract, expand, reserve, transpose
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
 
 import numpy as np
 
@@ -43,10 +44,13 @@ def max_spanning_tree(scores, *, single_root=True):
     cdef bint single = single_root
     cdef int code
     cdef SpanningScratch scratch
+    cdef Listener listener = Listener()
     init_spanning(&scratch)
+    scratch.watch = &listener.watch
     with nogil:
         code = max_tree(&view[0, 0], n, single, &heads_view[0], &scratch)
         free_spanning(&scratch)
+    listener.check()
     if code < 0:
         raise MemoryError(f"spanning tree of {n} words")
     if code:
@@ -76,12 +80,15 @@ def k_best_spanning_trees(scores, k, *, single_root=True):
     cdef bint single = single_root
     cdef int found
     cdef SpanningScratch scratch
+    cdef Listener listener = Listener()
     init_spanning(&scratch)
+    scratch.watch = &listener.watch
     with nogil:
         found = k_best_trees(
             &view[0, 0], n, single, limit, &heads_view[0, 0], &totals_view[0], &scratch
         )
         free_spanning(&scratch)
+    listener.check()
     if found < 0:
         raise MemoryError(f"{k} spanning trees of {n} words")
     if not found:
@@ -144,7 +151,7 @@ cdef int k_best_trees(
     totals[0] = total_of(scores, n, heads)
     if k > 1:
         propose(scratch, scores, n, single_root, 0, heads)
-    while found < k:
+    while found < k and not is_stopped(scratch.watch):
         best = -1
         for i in range(found):
             if scratch.removed[i] and (

@@ -5,6 +5,9 @@ from libc.string cimport memcmp
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked
+from tk_spacy.utils.index_checks cimport check_table
+
 cdef uint64_t MULTIPLIER = 0x9E3779B97F4A7C15ULL
 
 
@@ -14,7 +17,7 @@ def invalid_trees(given):
     Twin of `treebank.check_tree`: a walk up from every word to one that is known to be below the
     root.
     """
-    cdef const int32_t[:, ::1] heads = np.ascontiguousarray(given, dtype=np.int32)
+    cdef const int32_t[:, ::1] heads = checked("heads", given, np.int32, None, None)
     cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, m, roots
     cdef int32_t h
     cdef bint fine
@@ -50,20 +53,26 @@ def invalid_trees(given):
     return np.flatnonzero(bad_array)
 
 
+def check_labels(given, int n_labels):
+    """Ids of labels, int32[k, n]; raises TypeError or ValueError unless all are below n_labels.
+    """
+    labels = checked("labels", given, np.int32, None, None)
+    check_table(labels, 0, n_labels - 1, "labels")
+    return labels
+
+
 def group_equal(given_heads, given_labels):
     """Group number of each tree, and the first row of each group, groups by first appearance.
 
     given_heads, given_labels: int32[k, n].  Returns intp[k] and intp[_].  Raises ValueError for
     shapes that do not fit.
     """
-    cdef const int32_t[:, ::1] heads = np.ascontiguousarray(given_heads, dtype=np.int32)
-    cdef const int32_t[:, ::1] labels = np.ascontiguousarray(given_labels, dtype=np.int32)
+    given_heads = checked("heads", given_heads, np.int32, None, None)
+    cdef const int32_t[:, ::1] heads = given_heads
+    cdef const int32_t[:, ::1] labels = checked(
+        "labels", given_labels, np.int32, *given_heads.shape
+    )
     cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, other, m, found, n_groups = 0
-    if labels.shape[0] != k or labels.shape[1] != n:
-        raise ValueError(
-            f"labels have shape {(labels.shape[0], labels.shape[1])}, expected that of the heads, "
-            f"{(k, n)}"
-        )
     cdef Py_ssize_t mask = 16
     while mask < 2 * k:
         mask *= 2

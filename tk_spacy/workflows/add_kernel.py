@@ -13,6 +13,7 @@ from tk_spacy.parsers.sampling.kernel_tuning import tune_gamma
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.treebank.data_notes import scored_notes
 from tk_spacy.utils.workdir import check_output, check_outside
 from tk_spacy.workflows.model import open_model
 
@@ -46,6 +47,8 @@ def add_kernel(
             "parser of order 2 or 3"
         )
     sentences = load_treebank(dev, single_root=before.settings.single_root)
+    schema = before.schema
+    notes = list(scored_notes(sentences, dev, labels=schema.labels, columns=schema.columns))
     tuned, table = tune_gamma(before, kernel, sentences, n_threads=n_threads, progress=progress)
     about = {"kernel_of": str(model), "tuning": [asdict(row) for row in table]}
     replace(tuned, about={**before.about, **about}).to_disk(output)
@@ -56,6 +59,7 @@ def add_kernel(
         "kernel_parts": list(kernel.support.types),
         "replaced": before.kernel is not None,
         "scores": about["tuning"],
+        "notes": notes,
     }
 
 

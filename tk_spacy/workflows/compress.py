@@ -15,6 +15,7 @@ from tk_spacy.kbest.reader import DEFAULT_SOURCE, FileSource, read_kbest
 from tk_spacy.reranker.compression import hashed, pruned
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.treebank.data_notes import scored_notes
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.workdir import check_output, check_outside
@@ -102,6 +103,9 @@ def curve(
     """
     reranker = open_model(model).reranker
     gold = load_treebank(dev)
+    schema = reranker.schema
+    for note in scored_notes(gold, dev, labels=schema.labels, columns=schema.columns):
+        (progress or Progress()).warn(note)
     source = FileSource(lists, inventory=LabelInventory(), name=_source(reranker))
     trees: list[CandidateList] = list(source.candidates(gold, k=1000))
     size = len(reranker.support)

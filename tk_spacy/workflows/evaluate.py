@@ -13,6 +13,7 @@ from tk_spacy.evaluation.bootstrap import Bootstrap, bootstrap_counts
 from tk_spacy.evaluation.breakdown import Breakdown, breakdown_records, breakdown_table
 from tk_spacy.evaluation.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
 from tk_spacy.treebank.conllu import read_conllu
+from tk_spacy.treebank.data_notes import Blanks
 from tk_spacy.utils.tables import Table
 
 
@@ -21,6 +22,7 @@ class Evaluation:
     """Scores of each system, and of each but the first a paired bootstrap against the first.
 
     groupings: by which the words are divided; breakdowns: those of each system.
+    notes: on words without HEAD or DEPREL.
     """
 
     gold: str
@@ -28,6 +30,7 @@ class Evaluation:
     comparisons: tuple[Bootstrap, ...]
     groupings: tuple[str, ...] = ()
     breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -67,6 +70,7 @@ class Evaluation:
                 for (name, _), result in zip(self.systems[1:], self.comparisons, strict=True)
             ],
             "by": {name: breakdown_records(name, found) for name in self.groupings},
+            "notes": list(self.notes),
         }
 
 
@@ -85,12 +89,13 @@ def evaluate(
     Raises UserError where a file is broken or holds other sentences than the gold file.
     """
     tables = []
+    blanks = [Blanks() for _ in systems]
     breakdowns = tuple(Breakdown(by) for _ in systems)
-    for path, breakdown in zip(systems, breakdowns, strict=True):
+    for path, breakdown, blank in zip(systems, breakdowns, blanks, strict=True):
         system = read_conllu(path, trees="optional", single_root=False)
         try:
             pairs = aligned(read_conllu(gold, single_root=False), system)
-            tables.append(count_pairs(breakdown.watch(pairs)))
+            tables.append(count_pairs(breakdown.watch(blank.watch(pairs))))
         except UserError as error:
             if str(error).startswith((str(gold), str(path))):
                 raise
@@ -107,6 +112,13 @@ def evaluate(
         ),
         groupings=tuple(dict.fromkeys(by)),
         breakdowns=breakdowns,
+        notes=tuple(
+            dict.fromkeys(
+                note
+                for path, blank in zip(systems, blanks, strict=True)
+                for note in blank.notes(gold, path)
+            )
+        ),
     )
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import tee
 from pathlib import Path
+from typing import Any
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import Form, write_kbest
+from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.treebank.data_notes import FilledColumns
+from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
 from tk_spacy.utils.model_dirs import is_parser, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
@@ -35,18 +40,22 @@ def kbest(
     search: Search = "discrepancy",
     form: Form = "compact",
     parser_files: Mapping[str, Path] | None = None,
+    deps: Deps = "blank",
     progress: Progress | None = None,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
 
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     parser_files: other parsers' trees of the sentences, where the model was trained with such.
+    deps: what becomes of the column DEPS (see `enhanced`).
     Raises UserError where an input is missing or the output cannot be written.
     """
     if search not in SEARCHES:
         raise UserError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
     if form not in FORMS:
         raise UserError(f"form is {form!r}; choose from {', '.join(FORMS)}")
+    if deps not in DEPS_CHOICES:
+        raise UserError(f"deps is {deps!r}; choose from {', '.join(DEPS_CHOICES)}")
     if source.is_dir():
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
     (job,) = find_jobs([source], target)
@@ -57,6 +66,7 @@ def kbest(
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
     counted = {"sentences": 0, "words": 0, "trees": 0}
+    column, filled = DepsColumn(deps), FilledColumns()
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
         sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
@@ -64,15 +74,21 @@ def kbest(
             counted["sentences"] += 1
             counted["words"] += len(sentence)
             counted["trees"] += len(trees)
+            filled.add(sentence)
             report.update(STAGE, min(counted["sentences"], size), size)
             yield sentence, trees
         if not counted["sentences"]:
             raise UserError(f"{job.source}: the file holds no sentence")
 
     report.begin(STAGE)
-    write_kbest(job.target, pairs(), form=form)
+    write_kbest(job.target, pairs(), form=form, deps=column)
     report.end(STAGE)
-    return {**counted, "trees_per_sentence": counted["trees"] / counted["sentences"]}
+    return {
+        **counted,
+        "trees_per_sentence": counted["trees"] / counted["sentences"],
+        "missing_columns": filled.missing(columns_read(parser.sources)),
+        "deps": asdict(column.count),
+    }
 
 
 def kbest_source(

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tk_spacy.about import __version__
-from tk_spacy.features.schema import morph_note
-from tk_spacy.features.word_properties import check_extras
+from tk_spacy.features.schema import distrusts_xpos, morph_note
+from tk_spacy.features.word_properties import LEMMA_NAME, check_extras
 from tk_spacy.parsers.sampling.settings import DEFAULT, SamplingSettings
 from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.timing import Meter
 from tk_spacy.utils.workdir import check_different, check_output, check_outside, fingerprint
@@ -46,7 +47,17 @@ def train_parser(
     }
     check_extras(settings.extra, parts["train"], where=str(train))
     progress = progress or Progress()
+    notes: list[str] = []
     if (note := morph_note(parts["train"])) is not None:
+        notes.append(note)
+    read = set(COLUMNS)
+    if distrusts_xpos(parts["train"], parts.get("dev", ())):
+        read.discard("XPOS")
+        notes.append(XPOS_NOTE)
+    if LEMMA_NAME not in settings.extra:
+        read.discard("LEMMA")
+    notes += part_notes(parts, files, columns=read)
+    for note in notes:
         progress.warn(note)
     watch = _Watch(progress)
     with Meter() as meter:
@@ -73,6 +84,7 @@ def train_parser(
         "support_parts": None if parser.kernel is None else len(parser.kernel.support),
         "seconds": meter.total_seconds,
         "peak_bytes": meter.sample(),
+        "notes": notes,
     }
 
 

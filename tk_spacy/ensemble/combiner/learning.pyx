@@ -5,19 +5,21 @@ and the likelihood of the gold arcs is raised by one step of AdaGrad (Duchi, Haz
 for each word.  The weights are averaged over all steps.
 """
 
-from libc.math cimport exp, log, sqrt
+from libc.math cimport exp, isfinite, log, sqrt
 from libc.stdint cimport int32_t
 
 import numpy as np
+
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
 
 cdef double EPSILON = 1e-8
 
 
 def learn_arcs(
-    const float[:, ::1] dense,       # IN: [a, d], standardised
-    const int32_t[:, ::1] hashed,    # IN: [a, t], ids below size
-    const int32_t[::1] starts,       # IN: [w + 1], the arcs of each word
-    const int32_t[::1] gold,         # IN: [w], the number of its right arc
+    const float[:, ::1] dense not None,     # IN: [a, d], standardised
+    const int32_t[:, ::1] hashed not None,  # IN: [a, t], ids below size
+    const int32_t[::1] starts not None,     # IN: [w + 1], the arcs of each word
+    const int32_t[::1] gold not None,       # IN: [w], the number of its right arc
     int size,
     int epochs,
     double rate,
@@ -43,9 +45,12 @@ def learn_arcs(
     cdef double[::1] ws = ws_array, us = us_array, gs = gs_array, p = p_array
     cdef Py_ssize_t _epoch, i, j, a, f, start, stop
     cdef double step = 0.0, slope, change
+    cdef Listener listener = Listener()
     with nogil:
         for _epoch in range(epochs):
             for i in range(n_words):
+                if is_stopped(&listener.watch):
+                    break
                 start, stop = starts[i], starts[i + 1]
                 if stop - start < 2:
                     continue
@@ -68,17 +73,18 @@ def learn_arcs(
                     w[j] -= change
                     u[j] -= step * change
                 step += 1.0
+    listener.check()
     if step == 0.0:
         return w_array, ws_array
     return w_array - u_array / step, ws_array - us_array / step
 
 
 def arc_log_probabilities(
-    const float[:, ::1] dense,       # IN: [a, d], as in learn_arcs
-    const int32_t[:, ::1] hashed,    # IN: [a, t]
-    const int32_t[::1] starts,       # IN: [w + 1]
-    const double[::1] weights,       # IN: [d]
-    const double[::1] hashed_weights,  # IN: [size]
+    const float[:, ::1] dense not None,         # IN: [a, d], as in learn_arcs
+    const int32_t[:, ::1] hashed not None,      # IN: [a, t]
+    const int32_t[::1] starts not None,         # IN: [w + 1]
+    const double[::1] weights not None,         # IN: [d]
+    const double[::1] hashed_weights not None,  # IN: [size]
 ):
     """float64[a]: the logarithm of each arc's probability among the arcs of its word."""
     check(dense, hashed, starts, len(hashed_weights))
@@ -128,18 +134,22 @@ cdef int check(
     cdef Py_ssize_t i, j
     if dense.shape[0] != hashed.shape[0]:
         raise ValueError(f"{len(dense)} rows of dense features, {len(hashed)} of hashed ones")
-    if len(starts) < 1 or starts[0] != 0 or starts[len(starts) - 1] != dense.shape[0]:
+    if starts.shape[0] < 1 or starts[0] != 0 or starts[len(starts) - 1] != dense.shape[0]:
         raise ValueError(f"starts must run from 0 to {len(dense)}, the number of arcs")
     for i in range(len(starts) - 1):
         if starts[i] > starts[i + 1]:
             raise ValueError(f"starts must not fall, got {starts[i]} before {starts[i + 1]}")
+    for i in range(dense.shape[0]):
+        for j in range(dense.shape[1]):
+            if not isfinite(dense[i, j]):
+                raise ValueError(f"a dense feature is {dense[i, j]}, expected a finite number")
     for i in range(hashed.shape[0]):
         for j in range(hashed.shape[1]):
-            if not 0 <= hashed[i, j] < size:
+            if hashed[i, j] < 0 or hashed[i, j] >= size:
                 raise ValueError(f"a hashed feature is {hashed[i, j]}, expected 0 to {size - 1}")
     return 0
 
 
-def widest(const int32_t[::1] starts):
+def widest(const int32_t[::1] starts not None):
     """The most arcs of a word."""
     return int(np.diff(np.asarray(starts)).max(initial=1))

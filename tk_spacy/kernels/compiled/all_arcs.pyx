@@ -1,9 +1,10 @@
 """Kernel scores of all n * n arcs of a sentence, unlabelled and with each label.
 
 They are matrix products over the support parts.  An arc's kernel is head * modifier * (1 + equal
-label + equal length + equal distance).  Support parts lie in runs of one distance and one
-label, and the sum of weight * head * modifier over a run is a matrix product.  It counts for every arc once, for those with the run's
-label once more, and for those of its length and of its distance once more each.
+label + equal length + equal distance).  Support parts lie in runs of one distance and one label,
+and the sum of weight * head * modifier over a run is a matrix product.  It counts for every arc
+once, for those with the run's label once more, and for those of its length and of its distance once
+more each.
 """
 
 from cython.parallel cimport prange
@@ -14,8 +15,10 @@ import numpy as np
 from tk_spacy.kernels.compiled.blocks cimport (
     TK_RUN, TK_TILE_COLUMNS, TK_TILE_ROWS, Block, BlockView, build_row, tk_tile,
 )
-from tk_spacy.kernels.compiled.scoring cimport CompiledParts
+from tk_spacy.kernels.compiled.scoring cimport CompiledParts, check_encoded
 from tk_spacy.kernels.template_kernel cimport length_bin
+
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
@@ -23,7 +26,7 @@ cdef enum:
     CELLS = TK_TILE_ROWS * TK_TILE_COLUMNS
 
 
-def score_all_arcs(CompiledParts parts, ids, singles, *, n_threads=None):
+def score_all_arcs(CompiledParts parts not None, ids, singles, *, n_threads=None):
     """The weighted kernel of every arc between the rows of a sentence, root included.
 
     parts: compiled support parts of the type arc.  ids, singles: of the root's row and the n words'
@@ -36,6 +39,7 @@ def score_all_arcs(CompiledParts parts, ids, singles, *, n_threads=None):
     """
     if parts.kinds.tolist() != [0, 1, 0]:
         raise ValueError(f"slots are {parts.kinds.tolist()}, expected those of arcs, [0, 1, 0]")
+    check_encoded(parts.groups, ids, singles)
     cdef int threads = effective_n_threads(n_threads)
     cdef Py_ssize_t n_rows = len(ids)
     named = [_labels(block) for block in parts.blocks]
@@ -46,6 +50,7 @@ def score_all_arcs(CompiledParts parts, ids, singles, *, n_threads=None):
     sums = np.zeros((len(labels), *shape))
     extra = np.zeros(shape)
     for block, own in zip(parts.blocks, named):
+        raise_if_stopped()
         left, right = _floats(parts, block, ids, singles, n_left, n_right, threads)
         runs = _runs(block, np.searchsorted(labels, own).astype(np.int32))
         _multiply(left, right, runs, sums, extra, threads)

@@ -15,6 +15,7 @@ from libc.string cimport memset
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.kernels.template_kernel cimport NODE
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 
@@ -60,6 +61,14 @@ cdef class Block:
     """
 
     def __init__(self, columns, weights, kinds, ids, singles, groups, int capacity):
+        kinds = checked("kinds", kinds, np.int32, None)
+        columns = _check_columns(columns, kinds, len(ids))
+        ids = checked("ids", ids, np.int32, None, len(groups.groups))
+        singles = checked("singles", singles, np.int32, len(ids), len(groups.singles))
+        for values, interner in zip(ids.T, groups.interners):
+            checked_range("ids", values, 0, interner.size - 1)
+        if capacity < 0:
+            raise ValueError(f"capacity is {capacity}, expected at least 0")
         cdef Py_ssize_t n = columns.shape[1]
         self._kept = []
         self.view.n = n
@@ -91,7 +100,9 @@ cdef class Block:
         return self.view.padded
 
     def weigh(self, weights):
-        """Gives the parts other weights, float[n]."""
+        """Gives the parts other weights, float[n].  Raises ValueError for another number."""
+        if np.shape(weights) != (self.view.n,):
+            raise ValueError(f"weights have shape {np.shape(weights)}, expected ({self.view.n},)")
         self._weights.base[: self.view.n] = weights
 
     cdef object _keep(self, array):
@@ -221,6 +232,18 @@ cdef class Block:
         cdef bint new = self._table[place] == 0
         self._table[place] = key
         return new
+
+
+def _check_columns(columns, kinds, n_nodes):
+    """Support columns as int32[v, n]; raises where they are wider or name nodes that are not."""
+    is_node = _is_node(kinds)
+    columns = checked("columns", columns, np.int32, len(is_node), None)
+    if columns.shape[1] > SIZE:
+        raise ValueError(f"columns have {columns.shape[1]} parts, expected at most {SIZE}")
+    checked_range("columns", columns[np.flatnonzero(is_node)], 0, n_nodes - 1)
+    lengths = columns[edge_rows(kinds) + 2]
+    checked_range("lengths in columns", lengths, 0, 8)
+    return columns
 
 
 def _is_node(kinds):

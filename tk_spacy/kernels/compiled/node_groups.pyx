@@ -11,6 +11,8 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked
+
 
 cdef class Interner:
     """Numbers the distinct rows of int32[width] from 0 on, in the order in which they come."""
@@ -109,9 +111,7 @@ class NodeGroups:
 
         nodes: int32[r, P].  Returns (int32[r, G], int32[r, S]).
         """
-        nodes = np.ascontiguousarray(nodes, dtype=np.int32)
-        if nodes.ndim != 2 or nodes.shape[1] != self.n_properties:
-            raise ValueError(f"nodes have shape {nodes.shape}, expected [_, {self.n_properties}]")
+        nodes = checked("nodes", nodes, np.int32, None, self.n_properties)
         ids = np.empty((len(nodes), len(self.groups)), dtype=np.int32)
         for g, (columns, interner) in enumerate(zip(self.groups, self.interners)):
             _encode(np.ascontiguousarray(nodes[:, columns]), interner, ids, g)

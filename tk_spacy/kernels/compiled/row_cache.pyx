@@ -21,6 +21,12 @@ cdef class RowKeeper:
     """
 
     def __init__(self, groups, int n_slots, frequent, Py_ssize_t limit):
+        n_lists = n_slots * len(groups.singles)
+        if n_slots < 0 or limit < 0 or len(frequent) != n_lists:
+            raise ValueError(
+                f"{n_slots} slots, {limit} places and {len(frequent)} lists of values, expected "
+                f"none below 0, and {n_lists} lists"
+            )
         self.groups = groups
         self.n_slots = n_slots
         self.n_groups = len(groups.groups)
@@ -60,6 +66,8 @@ cdef class RowKeeper:
 
     def shrink(self, Py_ssize_t limit):
         """Give up all but the first places."""
+        if limit < 0:
+            raise ValueError(f"limit is {limit}, expected at least 0")
         if limit < self.limit:
             self.limit = limit
             self.clear()

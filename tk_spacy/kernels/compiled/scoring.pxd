@@ -45,3 +45,4 @@ cdef class CompiledParts:
 
 
 cdef object views_of(list blocks)
+cdef int check_encoded(groups, ids, singles) except -1

@@ -13,13 +13,15 @@ from libc.stdint cimport int32_t, uint8_t
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.kernels.compiled.blocks cimport (
     BLOCK_SIZE, MAX_SLOTS, NO_CODE, Block, BlockView, build_row, code_of, fill_group_row,
     fill_single_row, tk_arc_sum, tk_edge, tk_part_sum,
 )
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 from tk_spacy.kernels.compiled.row_cache cimport RowKeeper
-from tk_spacy.kernels.template_kernel cimport NODE, length_bin
+from tk_spacy.kernels.template_kernel cimport NODE, check_part_nodes, length_bin
+from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
@@ -45,7 +47,11 @@ cdef class CompiledParts:
     def __init__(self, kinds, skips, groups, frequent, Py_ssize_t limit):
         if not fits_bytes(groups.n_properties):
             raise ValueError(f"{groups.n_properties} properties, expected at most 254")
-        self.kinds = np.array(kinds, dtype=np.int32)
+        kinds = checked("kinds", kinds, np.int32, None)
+        skips = checked("skips", skips, np.int32, len(kinds))
+        checked_range("kinds", kinds, 0, 1)
+        checked_range("skips", skips, 0, 1)
+        self.kinds = kinds.copy()
         self.slot_kinds = self.kinds
         self.skips = np.array(skips, dtype=np.int32)[np.asarray(kinds) == NODE]
         widths = np.asarray(kinds) + 1
@@ -64,7 +70,7 @@ cdef class CompiledParts:
         self.blocks = []
 
     def append(self, columns, weights, ids, singles):
-        """One more block: see Block."""
+        """One more block: see Block, which checks its arguments."""
         self.blocks.append(
             Block(
                 columns, weights, self.kinds, ids, singles, self.groups,
@@ -84,8 +90,14 @@ cdef class CompiledParts:
 
         ids, singles: of the words, from groups.encode.  parts: int32[p, w], slot form; parts that
         follow each other should share words.  out: float64[p].
+        Raises TypeError or ValueError for arrays that do not fit.
         """
         cdef Py_ssize_t start = 0
+        check_encoded(self.groups, ids, singles)
+        parts = checked("parts", parts, np.int32, None, self.n_nodes + 2 * self.n_edges)
+        check_part_nodes(parts, self.kinds, len(ids))
+        if len(out) != len(parts):
+            raise ValueError(f"out has {len(out)} scores, expected {len(parts)}")
         blocks = self.blocks[first:]
         most = max(1, MOST_PARTIAL // max(1, len(blocks)))
         while blocks and start < len(parts):
@@ -158,13 +170,23 @@ cdef class CompiledParts:
         cdef size_t[::1] views = views_of(blocks)
         # Rows of words, for each thread.
         cdef uint8_t[:, ::1] rows = np.empty((n_threads, MOST_ROWS * BLOCK_SIZE), dtype=np.uint8)
+        cdef Py_ssize_t n_tasks = n_blocks * n_runs
+        cdef Listener listener = Listener(<int>n_tasks)
+        # Turns of waiting come in chunks, too: of each thread's one begins with such a turn.
         for task in prange(
-            n_blocks * n_runs, nogil=True, schedule="dynamic", chunksize=4, num_threads=n_threads
+            n_tasks + 4 * n_threads, nogil=True, schedule="dynamic", chunksize=4,
+            num_threads=n_threads,
         ):
-            self._score_run(
-                <const BlockView *>views[task // n_runs], runs, task % n_runs, parts,
-                &sums[task // n_runs, 0], &rows[threadid(), 0],
-            )
+            if task >= n_tasks:
+                await_others(&listener.watch)
+                continue
+            if not is_stopped(&listener.watch):
+                self._score_run(
+                    <const BlockView *>views[task // n_runs], runs, task % n_runs, parts,
+                    &sums[task // n_runs, 0], &rows[threadid(), 0],
+                )
+            task_done(&listener.watch)
+        listener.check()
         return 0
 
     cdef void _score_run(
@@ -255,6 +277,20 @@ cdef class Runs:
         self.first_parts[self.n_runs] = <int32_t>self.n_parts
         self.first_rows[self.n_runs] = <int32_t>self.n_rows
         return 0
+
+
+cdef int check_encoded(groups, ids, singles) except -1:
+    """Raises unless arrays are as `groups`.encode gives them, and not from before its clear."""
+    cdef const int32_t[:, ::1] of_ids = checked("ids", ids, np.int32, None, len(groups.groups))
+    checked("singles", singles, np.int32, len(ids), len(groups.singles))
+    cdef Py_ssize_t i, g
+    cdef int32_t size
+    for g in range(of_ids.shape[1]):
+        size = groups.interners[g].size
+        for i in range(of_ids.shape[0]):
+            if of_ids[i, g] < 0 or of_ids[i, g] >= size:
+                raise ValueError(f"ids[{i}, {g}] is {of_ids[i, g]}, expected 0 to {size - 1}")
+    return 0
 
 
 cdef object views_of(list blocks):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -17,6 +17,8 @@ from tk_spacy.kbest.candidates import (
     check_aligned,
     in_batches,
 )
+from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
+from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.biaffine.batches import Layout, make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
@@ -66,8 +68,15 @@ class BiaffineParser(StoredModel):
     ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
         """The best tree of each sentence: heads int32[n], and DEPREL values.
 
+        Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
+        and `score` do likewise.
         n_threads: not used; it parses on one thread.
         """
+        return parse_cut(sentences, self._parse, self.labels)
+
+    def _parse(
+        self, sentences: Iterable[Sentence]
+    ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
         for batch in in_batches(sentences, len):
             for heads, ids in self._map(batch, lambda _, scores: scores.best_tree()):
@@ -84,11 +93,11 @@ class BiaffineParser(StoredModel):
             raise TypeError(f"k is {k!r}, expected a whole number")
         if not 1 <= k <= MAX_K:
             raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
-        return self._kbest(sentences, int(k), inventory)
+        return list_cut(sentences, lambda pieces: self._kbest(pieces, int(k), inventory), int(k))
 
     def _kbest(
-        self, sentences: Sequence[Sentence], k: int, inventory: LabelInventory
-    ) -> Iterator[CandidateList]:
+        self, sentences: Iterable[Sentence], k: int, inventory: LabelInventory
+    ) -> Generator[CandidateList, None, None]:
         table = np.full(len(self.labels), -1, dtype=np.int32)
         share = self.settings.label_share
 
@@ -112,6 +121,11 @@ class BiaffineParser(StoredModel):
         NaN for a tree with a label that the parser does not know.
         """
         check_aligned(sentences, lists)
+        return score_cut(sentences, lists, self._score)
+
+    def _score(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+    ) -> list[NDArray[np.float64]]:
         ids = {name: i for i, name in enumerate(self.labels)}
         tables: dict[int, NDArray[np.int64]] = {}
         for trees in lists:
@@ -137,11 +151,13 @@ class BiaffineParser(StoredModel):
         found: dict[int, T] = {}
         with one_thread():
             for ids in make_batches([len(s) + 1 for s in sentences], PARSED_ROWS):
+                raise_if_stopped()
                 batch = make_batch(self.vocabulary, [sentences[i] for i in ids])
                 network = Pass(self.weights, self.settings, batch)
                 arcs = log_softmax(network.arc_scores()).astype(np.float64)
                 start = 0
                 for row, i in enumerate(ids):
+                    raise_if_stopped()
                     n = len(sentences[i])
                     own = arcs[row, 1 : n + 1, : n + 1]
                     own[np.arange(n), np.arange(1, n + 1)] = -np.inf

@@ -34,6 +34,11 @@ class BiaffineSource:
         self.inventory = LabelInventory() if inventory is None else inventory
         self.names = (name,)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the parser has learnt to read beside FORM."""
+        return self.parser.vocabulary.columns
+
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
         for trees in self.parser.kbest(sentences, k=k, inventory=self.inventory):

@@ -75,6 +75,12 @@ class Vocabulary:
         return f"{XPOS}\t" in self.tags
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of CoNLL-U that `needs` names."""
+        names = {"TAG": "XPOS", "POS": "UPOS", "MORPH": "FEATS", "LEMMA": "LEMMA"}
+        return tuple(names[name] for name in self.needs)
+
+    @property
     def needs(self) -> list[str]:
         """The attributes of a Doc, as spaCy names them, that its columns come from."""
         parts = [key.partition("\t") for key in (*self.words, *self.tags)]

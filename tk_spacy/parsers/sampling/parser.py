@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,7 @@ from tk_spacy.kbest.candidates import (
     check_aligned,
     in_batches,
 )
+from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.kernels.support import Support
 from tk_spacy.parsers.sampling.kernel.decoding import decode_with_kernel
 from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, part_slots
@@ -112,7 +113,16 @@ class SamplingParser(StoredModel):
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None
     ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
-        """The best tree of each sentence: heads int32[n], and DEPREL values."""
+        """The best tree of each sentence: heads int32[n], and DEPREL values.
+
+        Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
+        and `score` do likewise.
+        """
+        return parse_cut(sentences, lambda pieces: self._parse(pieces, n_threads), self.labels)
+
+    def _parse(
+        self, sentences: Iterable[Sentence], n_threads: int | None
+    ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self._names()
         for heads, labels, _ in self._lists(sentences, 1, n_threads):
             yield heads[0], tuple([names[i] for i in labels[0].tolist()])
@@ -143,16 +153,18 @@ class SamplingParser(StoredModel):
                 "train it with single_root, or ask for its best trees only"
             )
         scorer = self._narrow if in_company and k <= SHORT_LIST else self._scorer
-        return self._kbest(scorer, sentences, k, inventory, n_threads)
+        return list_cut(
+            sentences, lambda pieces: self._kbest(scorer, pieces, k, inventory, n_threads), k
+        )
 
     def _kbest(
         self,
         scorer: Scorer,
-        sentences: Sequence[Sentence],
+        sentences: Iterable[Sentence],
         k: int,
         inventory: LabelInventory,
         n_threads: int | None,
-    ) -> Iterator[CandidateList]:
+    ) -> Generator[CandidateList, None, None]:
         names = self._names()
         table = np.full(len(names), -1, dtype=np.int32)
         for heads, labels, scores in self._lists(sentences, k, n_threads, scorer):
@@ -168,7 +180,7 @@ class SamplingParser(StoredModel):
 
     def _lists(
         self,
-        sentences: Sequence[Sentence],
+        sentences: Iterable[Sentence],
         k: int,
         n_threads: int | None,
         scorer: Scorer | None = None,
@@ -224,6 +236,16 @@ class SamplingParser(StoredModel):
         keep are scored like any other.
         """
         check_aligned(sentences, lists)
+        return score_cut(
+            sentences, lists, lambda pieces, trees: self._score(pieces, trees, n_threads)
+        )
+
+    def _score(
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        n_threads: int | None,
+    ) -> list[NDArray[np.float64]]:
         out = []
         pairs = zip(sentences, lists, strict=True)
         for batch in in_batches(pairs, lambda pair: pair[1].heads.size):

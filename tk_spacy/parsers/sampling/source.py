@@ -40,6 +40,11 @@ class SamplingSource:
         # Now, so that the order of ids does not depend on which of several sources is asked first.
         self.inventory.encode(parser.schema.labels)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the parser has learnt to read beside FORM."""
+        return self.parser.schema.columns
+
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
         lists = self.parser.kbest(

@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 
+from tk_spacy.parallel.stopping cimport Watch
 from tk_spacy.parsers.spacy_transition.arc_eager cimport State
 
 cdef enum:
@@ -32,6 +33,7 @@ cdef class ContextScores:
     cdef object batch
     cdef const float* cached
     cdef State state
+    cdef Watch *watch          # whether to stop, NULL where nobody asks
     # Scores by context, found through an open hash table.
     cdef Scores* contexts
     cdef float* action_scores  # [max_contexts, n_actions]

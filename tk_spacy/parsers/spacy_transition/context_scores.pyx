@@ -14,6 +14,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
+from tk_spacy.utils.array_checks import checked_range
+
 from tk_spacy.parsers.spacy_transition.arc_eager cimport N_MOVE_TYPES, context_words
 
 
@@ -53,6 +55,11 @@ cdef class ContextScores:
         lower_b = np.asarray(lower_b, dtype=np.float32)
         if lower_b.ndim != 2:
             raise ValueError(f"lower_b must be [n_hidden, n_pieces], got shape {lower_b.shape}")
+        if not len(self.move_types) or not lower_b.size:
+            raise ValueError(
+                f"{len(self.move_types)} move types and lower_b {lower_b.shape}, expected some"
+            )
+        checked_range("move_types", np.asarray(self.move_types), -1, 3)
         self.n_features = n_features
         self.n_actions = self.move_types.shape[0]
         self.n_hidden, self.n_pieces = lower_b.shape
@@ -76,7 +83,7 @@ cdef class ContextScores:
         if not (self.sums and self.hidden and self.action_scores):
             raise MemoryError
 
-    def begin(self, const float[:, ::1] cached, *, int first, int n_words):
+    def begin(self, const float[:, ::1] cached not None, *, int first, int n_words):
         """Take up a sentence; what is known of the last one is forgotten.
 
         cached: float32[1 + n_tokens, n_features * n_hidden * n_pieces], the precomputed part of the

@@ -135,9 +135,14 @@ def find_parser(nlp: Language, component: str) -> DependencyParser:
     return parser
 
 
+def listened_names(parser: DependencyParser) -> set[str]:
+    """Names of the components whose vectors a parser's model listens to, "*" for any."""
+    return {node.spacy_name for node in parser.model.walk() if hasattr(node, "spacy_name")}
+
+
 def listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:
     """Components before the parser whose vectors its model listens to, in pipeline order."""
-    wanted = {node.spacy_name for node in parser.model.walk() if hasattr(node, "spacy_name")}
+    wanted = listened_names(parser)
     if not wanted:
         return []
     before = []

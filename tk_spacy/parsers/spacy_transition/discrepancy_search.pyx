@@ -15,6 +15,7 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
 from tk_spacy.parsers.spacy_transition.arc_eager cimport (
     LEFT, N_MOVE_TYPES, RIGHT, State, apply_move, buffer_word, is_final, max_steps, reset,
     stack_word, valid_moves,
@@ -97,9 +98,13 @@ cdef class DiscrepancySearch:
         cdef uint64_t[::1] hashes = np.empty(max_trees, dtype=np.uint64)
         cdef int runs = 0
         cdef int found
+        cdef Listener listener = Listener()
+        self.model.watch = &listener.watch
         with nogil:
             found = self._search(max_runs, max_trees, max_margin, heads_view, actions_view,
                                  seconds_view, margins_view, logps_view, hashes, &runs)
+        self.model.watch = NULL
+        listener.check()
         if self.failed:
             raise MemoryError(f"discrepancy search of a sentence of {n_words} words")
         return heads[:found], actions[:found], seconds[:found], margins[:found], logps[:found], runs
@@ -152,6 +157,8 @@ cdef class DiscrepancySearch:
             seconds[word] = -1
             margins[word] = INFINITY
         for step in range(self.n_steps):
+            if is_stopped(self.model.watch):
+                break
             valid = valid_moves(state)
             if step < change.step:
                 row = parent[step].scores

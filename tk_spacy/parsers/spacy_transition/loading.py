@@ -13,7 +13,8 @@ from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.spacy_transition.training import backward_name, load_spacy_config
+from tk_spacy.parsers.names import backward_name
+from tk_spacy.parsers.spacy_transition.training import load_spacy_config
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
 

@@ -7,17 +7,19 @@ both: where the two agree, a tree is much more often right than either of them k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.names import Search
+from tk_spacy.kbest.long_sentences import list_cut, score_cut
+from tk_spacy.parallel.stopping import raise_if_stopped
+from tk_spacy.parsers.names import Search, backward_name
 from tk_spacy.parsers.spacy_transition.cache import Recent
 from tk_spacy.parsers.spacy_transition.directed_parser import ReadBatch, Reading, listened_pipes
-from tk_spacy.parsers.spacy_transition.training import backward_name, train_spacy_parser
+from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
 from tk_spacy.parsers.spacy_transition.tree_pool import Pool
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
@@ -38,6 +40,10 @@ MAX_K = 10_000
 def source_names(*, backward: bool) -> tuple[str, ...]:
     """What scores are called: of a parser with its twin first the sum, then those of each."""
     return (f"{FORWARD}+backward", FORWARD, BACKWARD) if backward else (FORWARD,)
+
+
+_ATTRIBUTES = {"LEMMA": "LEMMA", "UPOS": "POS", "XPOS": "TAG", "FEATS": "MORPH"}
+"""spaCy's names of CoNLL-U's columns."""
 
 
 class SpacySource:
@@ -114,11 +120,30 @@ class SpacySource:
         ]
         self._recent = Recent()
 
-    def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
-        """One list of at most k trees for each sentence; its trees, if any, are not looked at."""
-        return self.candidates_from_docs(map(self._doc, sentences), k=k)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the pipeline embeds beside FORM, whether training had them or not."""
+        if not self.gold_tags:
+            return ()
+        embedded = set(_attributes(self.nlp.config.get("components", {})))
+        return tuple(name for name, attribute in _ATTRIBUTES.items() if attribute in embedded)
 
-    def candidates_from_docs(self, docs: Iterable[Doc], *, k: int) -> Iterator[CandidateList]:
+    def candidates(self, sentences: Iterable[Sentence], *, k: int) -> Iterator[CandidateList]:
+        """One list of at most k trees for each sentence; its trees, if any, are not looked at.
+
+        Those of sentences too long to be searched whole come from pieces, see `long_sentences`; a
+        parser's own tree alone does not, since it takes no search.
+        """
+        if k == 1:
+            yield from self.candidates_from_docs(map(self._doc, sentences), k=k)
+            return
+        yield from list_cut(
+            sentences, lambda pieces: self.candidates_from_docs(map(self._doc, pieces), k=k), k
+        )
+
+    def candidates_from_docs(
+        self, docs: Iterable[Doc], *, k: int
+    ) -> Generator[CandidateList, None, None]:
         """The same for Docs of one sentence each, as `span.as_doc()` makes them.
 
         They must carry what the parser's embedding reads (tags, say), and no parse: it would change
@@ -132,6 +157,7 @@ class SpacySource:
             read = [reading.read(batch, k=k) for reading in self._readings]
             self._recent.add_batch(batch, read)
             for i in range(len(batch)):
+                raise_if_stopped()
                 pool, columns, own = _pool(read, i)
                 rows = _choose(pool, k, self.label_cost, own)
                 has_twin = len(self.names) > 1 and own[-1] in rows
@@ -151,7 +177,11 @@ class SpacySource:
 
         NaN where a tree has a relation that a parser was not trained on.
         """
-        return list(self.scores_of_docs(map(self._doc, sentences), lists))
+        return score_cut(
+            sentences,
+            lists,
+            lambda pieces, trees: list(self.scores_of_docs(map(self._doc, pieces), trees)),
+        )
 
     def _doc(self, sentence: Sentence) -> Doc:
         """A Doc of a sentence: the one that there is, if it was seen just now."""
@@ -254,3 +284,12 @@ def _batches(docs: Iterable[Doc], words: int) -> Iterator[Sequence[Doc]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _attributes(config: Mapping[str, Any]) -> Iterator[str]:
+    """The attributes of tokens that any part of a config embeds."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _attributes(value)
+        elif name == "attrs" and isinstance(value, list):
+            yield from map(str, value)

@@ -21,8 +21,10 @@ from thinc.api import NumpyOps, get_current_ops, use_ops
 from threadpoolctl import threadpool_limits
 
 from tk_spacy.errors import UserError
+from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.mirror import mirrored_sentence
 from tk_spacy.spacy_io.conversion import place_of
+from tk_spacy.spacy_io.saved_config import RESOLVE, resolve_optimizer
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def load_spacy_config(
     try:
         if path is None:
             config = load_config_from_str(default_config_text(), interpolate=False)
+            _leave_out_filled(config)
         else:
             config = load_config(Path(path), interpolate=False)
     except (OSError, ValueError) as error:
@@ -75,6 +78,8 @@ def load_spacy_config(
         raise UserError(f"{path}: not a config that spaCy can read: {reason}") from error
     if "training" not in config or "nlp" not in config:
         raise UserError(f"{path}: no spaCy training config: it needs [nlp] and [training]")
+    if config["training"].get("before_to_disk") == {"@callbacks": RESOLVE}:
+        config["training"]["before_to_disk"] = None  # done here in any case
     if max_steps is not None:
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {max_steps}")
@@ -86,6 +91,38 @@ def load_spacy_config(
         config.setdefault("system", {})["seed"] = seed
         config["training"]["seed"] = seed
     return config
+
+
+# What the default config spells out for `spacy debug config`, though spaCy fills it in.  The text
+# of a config is part of what finished parsers in work directories are known by, and these parsers
+# were kept before it was spelt out.
+FILLED: dict[str, tuple[str, ...]] = {
+    "nlp": (
+        "disabled",
+        "before_creation",
+        "after_creation",
+        "after_pipeline_creation",
+        "tokenizer",
+        "vectors",
+    ),
+    "training": ("before_update",),
+    "initialize": (
+        "vectors",
+        "init_tok2vec",
+        "vocab_data",
+        "lookups",
+        "tokenizer",
+        "before_init",
+        "after_init",
+        "components",
+    ),
+}
+
+
+def _leave_out_filled(config: Config) -> None:
+    for section, keys in FILLED.items():
+        for key in keys:
+            config[section].pop(key, None)
 
 
 def drop_attribute(config: dict[str, Any], name: str) -> None:
@@ -155,11 +192,6 @@ def train_spacy_parser(
     return nlp
 
 
-def backward_name(component: str) -> str:
-    """Name of a parser's twin that reads from right to left."""
-    return f"{component}_backward"
-
-
 def _train(
     train: Sequence[Sentence],
     dev: Sequence[Sentence] | None,
@@ -184,6 +216,7 @@ def _train(
     nlp.config["training"].update(
         {"logger": {"@loggers": "spacy.ConsoleLogger.v1"}, **original["training"]}
     )
+    resolve_optimizer(nlp)
     return nlp
 
 

@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
 from tk_spacy.parsers.spacy_transition.arc_eager cimport (
     LEFT, N_MOVE_TYPES, REDUCE, RIGHT, SHIFT, State, apply_move, buffer_length, buffer_word,
     is_final, max_steps, reset, stack_word, valid_moves,
@@ -21,8 +22,8 @@ from tk_spacy.parsers.spacy_transition.arc_eager cimport (
 from tk_spacy.parsers.spacy_transition.context_scores cimport ContextScores, Scores, log_of_allowed
 
 
-def score_trees(ContextScores scorer, *, const int32_t[:, ::1] heads,
-                const int32_t[:, ::1] actions):
+def score_trees(ContextScores scorer not None, *, const int32_t[:, ::1] heads not None,
+                const int32_t[:, ::1] actions not None):
     """Log-probabilities float64[m] of projective trees of the scorer's sentence.
 
     heads: int32[m, n], 0-based, -1 for the root; actions: int32[m, n], the LEFT or RIGHT action
@@ -40,11 +41,20 @@ def score_trees(ContextScores scorer, *, const int32_t[:, ::1] heads,
     low, high = np.min(actions, initial=0), np.max(actions, initial=0)
     if low < -1 or high >= scorer.n_actions:
         raise ValueError(f"actions must be -1 to {scorer.n_actions - 1}, got {low} to {high}")
+    low, high = np.min(heads, initial=-1), np.max(heads, initial=-1)
+    if low < -1 or high >= scorer.n_words:
+        raise ValueError(f"heads must be -1 to {scorer.n_words - 1}, got {low} to {high}")
     logps = np.empty(heads.shape[0])
     cdef double[::1] logps_view = logps
+    cdef Listener listener = Listener()
+    scorer.watch = &listener.watch
     with nogil:
         for row in range(heads.shape[0]):
+            if is_stopped(scorer.watch):
+                break
             logps_view[row] = score_tree(scorer, &heads[row, 0], &actions[row, 0], &failed)
+    scorer.watch = NULL
+    listener.check()
     if failed:
         raise MemoryError(f"scores of a sentence of {scorer.n_words} words")
     return logps
@@ -63,6 +73,8 @@ cdef double score_tree(ContextScores model, const int32_t* heads, const int32_t*
     cdef int cost[4]
     reset(state)
     for _step in range(max_steps(model.n_words)):
+        if is_stopped(model.watch):
+            return -INFINITY
         if is_final(state):
             for row in range(state.n):
                 if state.heads[row] != heads[row] or (

@@ -16,6 +16,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe.library import udpipe
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.data_notes import COLUMNS
 from tk_spacy.trees.repair import repaired
 from tk_spacy.utils.serialization import META, StoredModel
 
@@ -42,6 +43,19 @@ class UdpipeParser(StoredModel):
     root_label: str
     labels: tuple[str, ...]
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns LEMMA, UPOS, XPOS and FEATS that it reads, as far as training filled them.
+
+        Parsers made before that was noted: all that they have embeddings of.
+        """
+        filled = self.about.get("columns", COLUMNS)
+        return tuple(
+            name
+            for name in COLUMNS
+            if name in filled and getattr(self.settings, f"embedding_{name.lower()}")
+        )
 
     @cached_property
     def _loaded(self) -> Any:

@@ -35,6 +35,11 @@ class UdpipeSource:
         self.inventory = LabelInventory() if inventory is None else inventory
         self._known: dict[tuple[tuple[str, ...], ...], Tree] = {}
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the parser has learnt to read beside FORM."""
+        return self.parser.columns
+
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of one tree for each sentence, in order."""
         if k < 1:

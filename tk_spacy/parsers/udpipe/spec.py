@@ -33,8 +33,9 @@ class UdpipeSpec(TrainableParser[UdpipeSettings]):
 
         Raises UserError for bad ones, and where UDPipe is not installed.
         """
-        version()
-        return UdpipeSettings.from_dict(changes)
+        settings = UdpipeSettings.from_dict(changes)
+        version()  # after them: what is wrong without UDPipe is wrong with it
+        return settings
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description, and UDPipe's version."""

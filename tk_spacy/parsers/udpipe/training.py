@@ -20,6 +20,7 @@ from tk_spacy.parsers.udpipe.library import udpipe, version
 from tk_spacy.parsers.udpipe.parser import UdpipeParser, to_udpipe, word_columns
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.data_notes import COLUMNS, FilledColumns
 
 _ITERATION = re.compile(r"Iteration (\d+): (.*)")
 _HELD_OUT = re.compile(r"heldout UAS ([\d.]+)%, LAS ([\d.]+)%")
@@ -63,13 +64,18 @@ def train_udpipe_parser(
                 labels.add(deprel)
             else:
                 roots[deprel] += 1
+    filled = FilledColumns(train)
     root = max(roots, key=lambda label: (roots[label], label))
     return UdpipeParser(
         model=content,
         settings=settings,
         root_label=root,
         labels=tuple(sorted({*labels, root})),
-        about={"udpipe": version(), "epochs": epochs},
+        about={
+            "udpipe": version(),
+            "epochs": epochs,
+            "columns": [name for name in COLUMNS if name in filled],
+        },
     )
 
 

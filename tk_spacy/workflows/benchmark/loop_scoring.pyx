@@ -14,6 +14,9 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, uint16_t
 from libc.string cimport memset
 
+import numpy as np
+
+from tk_spacy.utils.array_checks import checked_range
 from tk_spacy.kernels.template_kernel cimport length_bin
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -47,7 +50,7 @@ def add_pair_scores(nodes, parts, heads, modifiers, edges, weights, out, *, skip
     shapes that do not fit.
     """
     shape = (weights.shape[0], nodes.shape[1])
-    _check(parts, heads, modifiers, edges, weights, out, shape)
+    _check(nodes, parts, heads, modifiers, edges, weights, out, shape)
     _add_scores(
         nodes, parts, heads, modifiers, edges, weights, out, skips[0], skips[1], False,
         effective_n_threads(n_threads),
@@ -59,14 +62,14 @@ def add_column_scores(
 ):
     """The same by columns: heads and modifiers are int32[P, q], a property a row."""
     shape = (nodes.shape[1], weights.shape[0])
-    _check(parts, heads, modifiers, edges, weights, out, shape)
+    _check(nodes, parts, heads, modifiers, edges, weights, out, shape)
     _add_scores(
         nodes, parts, heads, modifiers, edges, weights, out, skips[0], skips[1], True,
         effective_n_threads(n_threads),
     )
 
 
-def _check(parts, heads, modifiers, edges, weights, out, shape):
+def _check(nodes, parts, heads, modifiers, edges, weights, out, shape):
     shapes = (heads.shape, modifiers.shape, edges.shape)
     if shapes != (shape, shape, (3, weights.shape[0])) or parts.shape[1] != 4:
         raise ValueError(
@@ -75,6 +78,7 @@ def _check(parts, heads, modifiers, edges, weights, out, shape):
         )
     if out.shape != (parts.shape[0],):
         raise ValueError(f"out has shape {out.shape}, expected ({parts.shape[0]},)")
+    checked_range("parts", np.asarray(parts)[:, [0, 3]], 0, nodes.shape[0] - 1)
 
 
 cdef void _add_scores(

@@ -17,6 +17,7 @@ from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kernels.compiled.scoring import fits_bytes
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.treebank.data_notes import FilledColumns, missing_note
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.benchmark.data import (
     ARC,
@@ -77,6 +78,10 @@ def benchmark(
         pairs = _first(lists, words)
     elif maker:
         pairs = _first(((s, maker(s)) for s in other or own), words)
+    if reranker and (missing := FilledColumns(s for s, _ in pairs).missing(schema.columns)):
+        where = candidates or text or treebank
+        assert where is not None  # checked above
+        progress.warn(missing_note(missing, where))
     encoder = ListEncoder(schema, kernel_parts=(ARC,), manual_parts=())
     arcs = arcs_of([encoder.encode(sentence, trees) for sentence, trees in pairs])
     if reranker:

@@ -16,7 +16,9 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parallel.processes import begin_child, ending, spawning
 from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.sampling.parser import read_parser
+from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
@@ -42,6 +44,7 @@ def rerank_files(
     *,
     k: int | None = None,
     parser_files: Mapping[str, Path] | None = None,
+    deps: Deps = "blank",
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -51,6 +54,7 @@ def rerank_files(
 
     parser_files: by name, other parsers' trees of the inputs, where the model needs any: a file or
         a directory for several inputs.
+    deps: what becomes of the column DEPS: "blank", "keep" or "copy" (see `enhanced`).
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Several files that are there already are skipped
@@ -58,8 +62,8 @@ def rerank_files(
     """
     files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files), inputs, output,
-        stage="reranking", overwrite=overwrite, processes=processes, n_threads=n_threads,
+        model, partial(_open_reranker, model, k, files, deps), inputs, output,
+        stage="reranking", deps=deps, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
 
@@ -70,6 +74,7 @@ def parse_files(
     output: Path,
     *,
     k: int | None = None,
+    deps: Deps = "blank",
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -81,21 +86,21 @@ def parse_files(
     k: None for the best trees, else the length of k-best lists.
     """
     return _work_on_files(
-        model, partial(_open_parser, model, k), inputs, output,
-        stage="parsing", overwrite=overwrite, processes=processes, n_threads=n_threads,
+        model, partial(_open_parser, model, k, deps), inputs, output,
+        stage="parsing", deps=deps, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
 
 
 def _open_reranker(
-    model: Path, k: int | None, parser_files: ExternalFiles, n_threads: int | None
+    model: Path, k: int | None, parser_files: ExternalFiles, deps: Deps, n_threads: int | None
 ) -> FileWorker:
     opened = open_model(model)
     parser_files.check(opened.external_parsers, model=model)
-    return FileReranker(opened, k=k, n_threads=n_threads, parser_files=parser_files)
+    return FileReranker(opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps)
 
 
-def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
+def _open_parser(model: Path, k: int | None, deps: Deps, n_threads: int | None) -> FileWorker:
     from tk_spacy.workflows.files.parsing import FileParser, SourceParser  # noqa: PLC0415  (heavy)
 
     if is_reranker(model):
@@ -106,12 +111,16 @@ def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorke
     if has_parser(model) or not is_pipeline(model):
         parser = read_parser(model)
         single_root = parser.settings.single_root
-        return FileParser(parser, k=k, n_threads=n_threads, single_root=single_root)
+        return FileParser(
+            parser, k=k, n_threads=n_threads, single_root=single_root,
+            columns=parser.schema.columns, deps=deps,
+        )  # fmt: skip
     from tk_spacy.pipeline.loading import first_source  # noqa: PLC0415  (imports spaCy)
 
     inventory = LabelInventory()
     source = first_source(model, inventory=inventory, n_threads=n_threads)
-    return FileParser(SourceParser(source), k=k, inventory=inventory)
+    columns = tuple(columns_read([source]))
+    return FileParser(SourceParser(source), k=k, inventory=inventory, columns=columns, deps=deps)
 
 
 def _work_on_files(
@@ -121,11 +130,14 @@ def _work_on_files(
     output: Path,
     *,
     stage: str,
+    deps: Deps,
     overwrite: bool,
     processes: int,
     n_threads: int | None,
     progress: Progress,
 ) -> list[FileResult]:
+    if deps not in DEPS_CHOICES:
+        raise UserError(f"deps is {deps!r}; choose from {', '.join(DEPS_CHOICES)}")
     if model.is_file():  # before the files: perhaps the arguments are swapped
         raise UserError(f"{model}: a file, not a model directory; the model is given first")
     jobs = find_jobs(inputs, output)
@@ -233,6 +245,8 @@ def total(results: Sequence[FileResult]) -> FileResult:
         whole.words += result.words
         whole.changed += result.changed
         whole.seconds += result.seconds
+        whole.missing = tuple(dict.fromkeys((*whole.missing, *result.missing)))
+        whole.deps = whole.deps + result.deps
     parser = [result.parser for result in done if result.parser is not None]
     final = [result.final for result in done if result.final is not None]
     if done and len(parser) == len(done):

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
-from tk_spacy.kbest.writer import Pair, write_kbest
+from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write_conllu
+from tk_spacy.treebank.data_notes import FilledColumns
+from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ class FileParser(FileWorker):
     k: None for the best tree of each sentence, else the length of lists, as `tk-spacy kbest` writes
         them.
     single_root: whether every tree has one root.
+    columns: that the parser has learnt to read.
+    deps: what becomes of the column DEPS.
     inventory: of the labels of lists.
     """
 
@@ -84,18 +88,22 @@ class FileParser(FileWorker):
     k: int | None = None
     n_threads: int | None = None
     single_root: bool = True
+    columns: tuple[str, ...] = ()
+    deps: Deps = "blank"
     inventory: LabelInventory = field(default_factory=LabelInventory)
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.source), str(job.target))
-        tally = Tally()
+        tally, filled, column = Tally(), FilledColumns(), DepsColumn(self.deps)
         started = time.perf_counter()
-        parsed = self._parsed(job, tally, report or (lambda n: None))
+        parsed = self._parsed(job, tally, filled, report or (lambda n: None))
         if self.k is None:
-            write_conllu(job.target, (sentence for sentence, _ in parsed))
+            write_conllu(job.target, (column(tree, given) for given, tree, _ in parsed))
         else:
-            write_kbest(job.target, (pair for _, pair in parsed if pair is not None))
+            pairs = ((given, trees) for given, _, trees in parsed if trees is not None)
+            write_kbest(job.target, pairs, deps=column)
+        result.missing, result.deps = tuple(filled.missing(self.columns)), column.count
         result.seconds = time.perf_counter() - started
         result.sentences, result.words = tally.sentences, tally.words
         if tally.scored:
@@ -104,16 +112,17 @@ class FileParser(FileWorker):
         return result
 
     def _parsed(
-        self, job: Job, tally: Tally, report: Report
-    ) -> Iterator[tuple[Sentence, Pair | None]]:
-        """Each sentence with its best tree, and with its list where lists are wanted."""
+        self, job: Job, tally: Tally, filled: FilledColumns, report: Report
+    ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
+        """Each sentence as given, with its best tree, and its list where lists are wanted."""
         # The input's trees are only compared with, and need be none.
         sentences = read_conllu(job.source, trees="any", single_root=False)
         for batch in in_batches(sentences, len):
             for gold, (tree, trees) in zip(batch, self._trees(batch), strict=True):
                 sentence = gold.with_tree(*tree, single_root=self.single_root)
                 tally.add(gold, sentence, sentence)
-                yield sentence, None if trees is None else (gold, trees)
+                filled.add(gold)
+                yield gold, sentence, trees
             report(len(batch))
         if not tally.sentences:
             raise TreebankError(

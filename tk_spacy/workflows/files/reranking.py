@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_label
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.tree_files import is_kbest
 from tk_spacy.kbest.writer import Pair
+from tk_spacy.parsers.base import columns_read
 from tk_spacy.treebank.conllu import Sentence, read_conllu, write_conllu
+from tk_spacy.treebank.data_notes import FilledColumns
+from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.workflows.model import Model
 
 REPORT_EVERY = 50
+
+Decided = tuple[Sentence, Tree, Tree]
+"""A sentence, the first parser's own tree of it, and the chosen one."""
 
 
 @dataclass(slots=True)
@@ -29,18 +37,27 @@ class FileReranker(FileWorker):
 
     k: candidates a sentence, None for the model's own number.
     parser_files: trees of other parsers for the inputs, where the model needs some.
+    deps: what becomes of the column DEPS.
     """
 
     model: Model
     k: int | None = None
     n_threads: int | None = None
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
+    deps: Deps = "blank"
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Any = None
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.source), str(job.target))
+        column, filled = DepsColumn(self.deps), FilledColumns()
+
+        def seen(pairs: Iterator[tuple[Sentence, Sentence]]) -> Iterator[tuple[Sentence, Sentence]]:
+            for given, final in pairs:
+                filled.add(given)
+                yield given, final
+
         kbest = is_kbest(job.source)
         if not kbest and self._own is None:
             self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
@@ -50,32 +67,63 @@ class FileReranker(FileWorker):
                 "them out"
             )
         started = time.perf_counter()  # the model's loading is not the file's
-        pairs = self._kbest_pairs(job.source) if kbest else self._parsed_pairs(job)
         # Closed whatever happens: where the target cannot be written, no thread reads on.
-        with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
+        with closing(self._choices(job, kbest=kbest)) as choices:
             chosen = self._reranked(choices, result, report, with_gold=not kbest)
-            write_conllu(job.target, chosen)
+            # The trees that the DEPS of a k-best file were made for are not known.
+            write_conllu(
+                job.target,
+                (column(final, None if kbest else given) for given, final in seen(chosen)),
+            )
+        result.missing = tuple(filled.missing(self._columns(own=not kbest)))
+        result.deps = column.count
         result.seconds = time.perf_counter() - started
         return result
 
+    def _choices(self, job: Job, *, kbest: bool) -> Generator[Decided, None, None]:
+        """Each sentence with the first parser's own tree, and the one that is chosen."""
+        if kbest:
+            yield from self._decided(self._kbest_pairs(job.source))
+        elif self.model.external_parsers:
+            # Lists of whole sentences: files know of no pieces.
+            sentences, again = tee(_read(job))
+            yield from self._decided(zip(sentences, self._lists(job, again), strict=True))
+        else:
+            # Long sentences in pieces, of which each has its own choice.
+            for sentence, of_pieces in by_sentence(_read(job), partial(self._of_pieces, job)):
+                link = link_label(self._inventory.names) if len(of_pieces) > 1 else ""
+                base = join_trees([base for _, base, _ in of_pieces], link=link)
+                yield sentence, base, join_trees([final for *_, final in of_pieces], link=link)
+
+    def _of_pieces(self, job: Job, pieces: Iterable[Sentence]) -> Generator[Decided, None, None]:
+        pieces, again = tee(pieces)
+        return self._decided(zip(pieces, self._lists(job, again), strict=True))
+
+    def _decided(self, pairs: Iterable[Pair]) -> Generator[Decided, None, None]:
+        with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
+            for sentence, trees, row in choices:
+                final = trees.heads[row], trees.deprels(row)
+                base = final
+                if row != trees.base:
+                    base = trees.heads[trees.base], trees.deprels(trees.base)
+                yield sentence, base, final
+
     def _reranked(
         self,
-        choices: Iterator[tuple[Sentence, CandidateList, int]],
+        choices: Iterator[Decided],
         result: FileResult,
         report: Report | None,
         *,
         with_gold: bool,
-    ) -> Iterator[Sentence]:
+    ) -> Iterator[tuple[Sentence, Sentence]]:
         report = report or (lambda n: None)
         tally = Tally()
         waiting = 0
-        for sentence, trees, row in choices:
-            final = sentence.with_tree(trees.heads[row], trees.deprels(row))
-            base = final
-            if row != trees.base:
-                base = sentence.with_tree(trees.heads[trees.base], trees.deprels(trees.base))
+        for sentence, own, chosen in choices:
+            final = sentence.with_tree(*chosen)
+            base = final if own is chosen else sentence.with_tree(*own)
             tally.add(sentence if with_gold else None, base, final)
-            yield final
+            yield sentence, final
             waiting += 1
             if waiting == REPORT_EVERY:
                 report(waiting)
@@ -86,6 +134,15 @@ class FileReranker(FileWorker):
         if tally.scored:
             tally.flush()
             result.parser, result.final = tally.counts
+
+    def _columns(self, *, own: bool) -> set[str]:
+        """What the reranker has learnt to read, and with `own` its parsers too.
+
+        All learnt from one treebank: what its schema has not seen filled, none has.
+        """
+        schema = self.model.reranker.schema
+        sources = self._own[0] if own else []
+        return set(schema.columns) | (columns_read(sources) & set(schema.filled))
 
     def _kbest_pairs(self, path: Path) -> Iterator[Pair]:
         weighed = self.model.reranker.needed_sources
@@ -101,7 +158,8 @@ class FileReranker(FileWorker):
                 )
             yield sentence, trees
 
-    def _parsed_pairs(self, job: Job) -> Iterator[Pair]:
+    def _lists(self, job: Job, sentences: Iterable[Sentence]) -> Iterator[CandidateList]:
+        """The candidates that the model's parsers find."""
         own, k = self._own
         model = self.model
         source = model.in_order(
@@ -113,6 +171,9 @@ class FileReranker(FileWorker):
             ],
             n_threads=self.n_threads,
         )
-        # The input's trees are only compared with, and need be none.
-        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
-        return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
+        return source.candidates(sentences, k=self.k or k)
+
+
+def _read(job: Job) -> Iterator[Sentence]:
+    # The input's trees are only compared with, and need be none.
+    return read_conllu(job.source, trees="any", single_root=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import SentenceCounts, count_sentences, scores_from_counts
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.enhanced import DepsCount
 
 Report = Callable[[int], None]
 """Called with the number of sentences done since the last call."""
@@ -36,6 +37,8 @@ class FileResult:
     parser, final: sums of the counts of `evaluation.SentenceCounts`, for the base parser's trees
         and the chosen ones; None where the input has not a tree for each sentence, or where there
         is nothing to choose from.
+    missing: columns that the model has learnt to read and that are empty here.
+    deps: what became of the column DEPS.
     """
 
     source: str
@@ -48,6 +51,8 @@ class FileResult:
     seconds: float = 0.0
     parser: NDArray[np.int64] | None = None
     final: NDArray[np.int64] | None = None
+    missing: tuple[str, ...] = ()
+    deps: DepsCount = field(default_factory=DepsCount)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; scores in percent."""
@@ -67,6 +72,8 @@ class FileResult:
             "changed": self.changed,
             "seconds": self.seconds,
             "scores": scores or None,
+            "missing_columns": list(self.missing),
+            "deps": asdict(self.deps),
         }
 
 

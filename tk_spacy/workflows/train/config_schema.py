@@ -265,6 +265,19 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "title", "What tables call the treebank.  null: its directory's or file's name."
         ),
     },
+    "model": {
+        "name": _own(
+            "name",
+            "Name of the model as a spaCy package, in letters, digits and underscores.  null: the "
+            "treebank's.",
+        ),
+        "version": _own("version", "Its version."),
+        "licence": _own(
+            "licence",
+            "Licence of the model, for its meta.json and `spacy package`; your choice, as far as "
+            "the treebank's allows.",
+        ),
+    },
     "machine": {
         "threads": _own("threads", "Threads; no result depends on it.  null: all cores."),
         "processes": _own(
@@ -297,6 +310,7 @@ OF_SECTIONS: Mapping[str, str] = {
     "lists": "Lists of candidate trees.",
     RERANKER: "The reranker.",
     "training": "The training as a whole.",
+    "model": "What spaCy calls the model.",
     "machine": "What the work may use.",
 }
 """What a section is about."""

@@ -19,6 +19,7 @@ from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.external import ExternalParser
 from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
 from tk_spacy.utils.workdir import (
     check_different,
     check_output,
@@ -29,10 +30,6 @@ from tk_spacy.utils.workdir import (
 from tk_spacy.workflows.train.options import TrainOptions
 
 OVERLAP_WORTH_A_WARNING = 0.5
-XPOS_NOTE = (
-    "XPOS is not read, only UPOS: it is missing on more than 1% of the words of train or dev, or "
-    "has over 1,000 values, as where whole analyses stand in it"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +104,10 @@ def make_plan(options: TrainOptions) -> Plan:
         notes.append(XPOS_NOTE)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
+    read = set(COLUMNS)
+    if distrusts_xpos(sentences["train"], sentences["dev"]):
+        read.discard("XPOS")
+    notes += part_notes(sentences, paths, columns=read)
     for names in (options.settings.properties, options.sampling.get("extra", ())):
         check_extras(names, sentences["train"], where=str(options.train))
     # All at once, so that their order does not depend on which parser is asked first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,12 @@ from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
 
 DEFAULT_FOLDS = 5
+
+
+def package_name(text: str) -> str:
+    """Words as the name of a spaCy model: UD_Greek-GDT as ud_greek_gdt."""
+    words = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return words if words[:1].isalpha() else f"model_{words}".rstrip("_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,8 @@ class TrainOptions:
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
+    name, version, licence: of the model, for spaCy's meta.json and `spacy package`; the name in
+        letters, digits and underscores, None for the title's; no licence where it is empty.
     asked: names of options ("folds", "sampling.order") that the user named, be it their defaults;
         none is silently ignored.
     """
@@ -85,6 +94,9 @@ class TrainOptions:
     seed: int = 0
     threads: int | None = None
     title: str | None = None
+    name: str | None = None
+    version: str = "0.1.0"
+    licence: str = ""
     asked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -110,6 +122,7 @@ class TrainOptions:
             raise UserError("paper_grid would have no effect: tuning_folds is 0; leave one out")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
+        self._check_meta()
         if self.spacy_pipeline is not None and (self.config or self.max_steps):
             raise UserError(
                 "a spaCy pipeline is given, so none is trained: leave out its training's "
@@ -125,6 +138,19 @@ class TrainOptions:
         if self.test_candidates is not None and self.test is None:
             raise UserError("candidates for test are given, but no test treebank")
         self._check_use()
+
+    def _check_meta(self) -> None:
+        """Raises UserError for what spaCy cannot take as name or version of a package."""
+        if self.name is not None and not re.fullmatch(r"[A-Za-z]\w*", self.name, re.ASCII):
+            raise UserError(
+                f"name is {self.name!r}; it must be ASCII letters, digits and underscores, and "
+                f"begin with a letter, as in {package_name(self.name)!r}"
+            )
+        if not re.fullmatch(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)?", self.version, re.ASCII):
+            raise UserError(f"version is {self.version!r}; it must be one such as '0.1.0'")
+        for name, value in (("licence", self.licence), ("title", self.title or "")):
+            if not value.isprintable():
+                raise UserError(f"{name} is {value!r}; it must be one line of text")
 
     def _check_parser_settings(self) -> None:
         """Raises UserError for settings of a parser that is not among the parsers."""
@@ -178,12 +204,15 @@ class TrainOptions:
             "search": self.search != SEARCHES[0],
             "folds": self.folds != DEFAULT_FOLDS,
             "processes": self.processes is not None,
+            "name": self.name is not None,
+            "licence": bool(self.licence),
         }
         of_parsers += sorted(name for name in self.asked if name.partition(".")[0] in of_kinds)
         of_training = [*of_parsers, "config", "max_steps"]
         ready = None not in lists
         if ready and self.spacy_pipeline is None:
             useless = ["parsers", *of_training, "backward", "search", "folds", "processes"]
+            useless += ["name", "licence"]
             reason = "candidates are given for all parts, so no parser is trained or asked"
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]

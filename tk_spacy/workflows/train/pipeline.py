@@ -34,6 +34,7 @@ from tk_spacy.reranker.training import (
     prepare_lists,
     train_reranker,
 )
+from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.timing import Meter
@@ -42,7 +43,7 @@ from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
 from tk_spacy.workflows.train.inputs import Part, Plan, make_plan
-from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.options import TrainOptions, package_name
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
@@ -71,8 +72,9 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             )
         base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
         kernel = replace(kernel, combiner=combiner)
+        parsed: dict[str, list[Sentence]] = {name: [] for name in plan.parts}
         parts = {
-            name: _assess(run, plan, part, lists[name], base, kernel)
+            name: _assess(run, plan, part, lists[name], base, kernel, parsed[name])
             for name, part in plan.parts.items()
             if name != "train"
         }
@@ -83,7 +85,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         }
         kernel = replace(kernel, about={**about, "scores": scores})
         with run.stage("saving"), replace_directory(options.output) as directory:
-            _save_model(directory, plan, kernel, proposals)
+            _save_model(directory, plan, kernel, proposals, parsed["dev"])
             report = TrainReport(
                 about={**about, "settings": settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
@@ -152,6 +154,7 @@ def _assess(
     lists: list[CandidateList],
     base: Reranker | None,
     kernel: Reranker,
+    parsed: list[Sentence],
 ) -> PartReport:
     with run.stage(f"scoring {part.name}") as report:
         return assess(
@@ -162,23 +165,45 @@ def _assess(
             seed=plan.options.seed,
             n_threads=plan.options.threads,
             progress=report,
+            parsed=parsed,
         )
 
 
 # What is saved
 
 
-def _save_model(directory: Path, plan: Plan, reranker: Reranker, proposals: Proposals) -> None:
-    """A pipeline of the parsers and the reranker, or the reranker alone where it has no parser."""
+def _save_model(
+    directory: Path,
+    plan: Plan,
+    reranker: Reranker,
+    proposals: Proposals,
+    parsed: Sequence[Sentence],
+) -> None:
+    """A pipeline of the parsers and the reranker, or the reranker alone where it has no parser.
+
+    parsed: the final system's trees of dev.
+    """
     # Trees in files are no part of a model: it asks for them.
     sources = [s for s in proposals.sources if not isinstance(s, TreeFileSource)]
     if not sources:
         reranker.write_files(directory)
         return
     from tk_spacy.pipeline.assembly import make_pipeline  # noqa: PLC0415  (imports spaCy)
+    from tk_spacy.pipeline.model_meta import describe, spacy_scores, stated_licence  # noqa: PLC0415
 
     options = plan.options
+    title = options.title or _title(options.train)
     nlp = make_pipeline(sources, reranker, k=options.list_length, search=options.search)
+    describe(
+        nlp,
+        name=options.name or package_name(title),
+        version=options.version,
+        licence=options.licence,
+        treebank=title,
+        treebank_licence=stated_licence(options.train.resolve().parent),
+        parsers=[name for source in sources for name in source.names],
+        performance=spacy_scores(plan.parts["dev"].sentences, parsed),
+    )
     nlp.to_disk(directory)
 
 

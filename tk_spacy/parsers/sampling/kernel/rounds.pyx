@@ -16,8 +16,9 @@ import numpy as np
 
 from tk_spacy.features.columns cimport WIDTH
 from tk_spacy.features.templates cimport Words, words_of
+from tk_spacy.parallel.stopping cimport Listener, await_others, task_done
 from tk_spacy.parsers.sampling.search.decoder cimport (
-    LEAST_ROOM, ROOM, Scorer, Workspace, choose, free_spaces, write_list,
+    LEAST_ROOM, ROOM, Scorer, Workspace, choose, free_spaces, watch_spaces, write_list,
 )
 from tk_spacy.parsers.sampling.search.larger_parts cimport (
     GRANDPARENT, SIBLING, grandparent_place, pair_part, sibling_place,
@@ -29,6 +30,8 @@ from tk_spacy.parsers.sampling.search.search cimport rescore, search, search_aga
 from tk_spacy.parsers.sampling.search.structs cimport NONE, Buffer, Lattice, Model, Search
 from tk_spacy.parsers.sampling.search.tree cimport exact_score, set_tree
 
+from tk_spacy.utils.array_checks import checked
+from tk_spacy.parsers.sampling.search.checks import check_corpus, check_lattice, check_sentences
 from tk_spacy.parsers.sampling.search.decoder import check
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -79,12 +82,19 @@ cdef class Searches:
         self.asked = NULL
 
     def __init__(
-        self, Scorer scorer, fields, starts, lengths, sentences, arcs, *, siblings, grandparents,
-        int k, int exact, int restarts, int patience, double temperature, double label_share,
-        seeds, n_threads=None,
+        self, Scorer scorer not None, fields, starts, lengths, sentences, arcs, *, siblings,
+        grandparents, int k, int exact, int restarts, int patience, double temperature,
+        double label_share, seeds, n_threads=None,
     ):
         if scorer.model.order < 2:
             raise ValueError("a parser of order 1, expected 2 or 3: it has no pairs to score")
+        if self.spaces != NULL:
+            raise ValueError("these searches have begun; make new ones")
+        if k < 1:
+            raise ValueError(f"k is {k}, expected at least 1")
+        fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
+        sentences = check_sentences(sentences, len(starts), seeds)
+        check_lattice(arcs, lengths[sentences], scorer.model.n_cells)
         nothing = np.zeros(1, dtype=np.int32)
         self.scorer = scorer
         self.fields, self.starts, self.lengths, self.seeds = fields, starts, lengths, seeds
@@ -129,15 +139,23 @@ cdef class Searches:
 
     def search(self):
         """A round of the sentences that are not done; how many they are afterwards."""
-        cdef int i, j
+        cdef int i, j, n = <int>self.active.shape[0]
         status_array = np.zeros(self.sentences.shape[0], dtype=np.int32)
         cdef int32_t[::1] status = status_array
+        cdef Listener listener = Listener(n)
+        watch_spaces(self.spaces, <int>self.sentences.shape[0], &listener.watch)
         for j in prange(
-            self.active.shape[0], nogil=True, schedule="dynamic", chunksize=1,
+            n + self.threads, nogil=True, schedule="dynamic", chunksize=1,
             num_threads=self.threads,
         ):
+            if j >= n:
+                await_others(&listener.watch)
+                continue
             i = self.active[j]
             status[i] = self.search_one(i)
+            task_done(&listener.watch)
+        watch_spaces(self.spaces, <int>self.sentences.shape[0], NULL)
+        listener.check()
         check(status_array)
         waiting = [i for i in np.asarray(self.active).tolist() if self.asked[i].n]
         self.active = np.array(waiting, dtype=np.int32)
@@ -261,22 +279,30 @@ cdef class Searches:
 
     def learn(self, scores):
         """Take in the scores of the pairs that were `unscored`: float32[p], in the same order."""
-        cdef const float[::1] given = np.ascontiguousarray(scores, dtype=np.float32)
+        cdef const float[::1] given = checked("scores", scores, np.float32, None)
         counts = [self.asked[i].n for i in np.asarray(self.active).tolist()]
         if len(scores) != sum(counts):
             raise ValueError(f"{len(scores)} scores, expected {sum(counts)}")
         cdef const int64_t[::1] first = np.cumsum([0, *counts], dtype=np.int64)
-        cdef int i, j, p
+        cdef int i, j, p, n = <int>self.active.shape[0]
+        cdef Listener listener = Listener(n)
+        watch_spaces(self.spaces, <int>self.sentences.shape[0], &listener.watch)
         for j in prange(
-            self.active.shape[0], nogil=True, schedule="dynamic", chunksize=1,
+            n + self.threads, nogil=True, schedule="dynamic", chunksize=1,
             num_threads=self.threads,
         ):
+            if j >= n:
+                await_others(&listener.watch)
+                continue
             i = self.active[j]
             for p in range(self.asked[i].n):
                 self.spaces[i].lattice.kernel_pairs[self.asked[i].pairs[p].at] = given[first[j] + p]
             self.n_scored[i] += self.asked[i].n
             self.asked[i].n = 0
             self.settle(i)
+            task_done(&listener.watch)
+        watch_spaces(self.spaces, <int>self.sentences.shape[0], NULL)
+        listener.check()
 
     cdef void settle(self, int i) noexcept nogil:
         """Bring lattice and pool up to scores that are known now for all trees of the pool.
@@ -313,6 +339,8 @@ cdef class Searches:
         cdef double[:, ::1] scores = scores_array
         cdef int32_t[::1] counts = counts_array
         cdef int32_t[::1] status = status_array
+        cdef Listener listener = Listener()
+        watch_spaces(self.spaces, n_sentences, &listener.watch)
         with nogil:
             for i in range(n_sentences):
                 status[i] = choose(
@@ -323,5 +351,7 @@ cdef class Searches:
                         &self.spaces[i], self.k, &heads[self.out_at[i], 0],
                         &labels[self.out_at[i], 0], &scores[i, 0],
                     )
+        watch_spaces(self.spaces, n_sentences, NULL)
+        listener.check()
         check(status_array)
         return heads_array, labels_array, scores_array, counts_array

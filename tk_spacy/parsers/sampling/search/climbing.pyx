@@ -7,6 +7,7 @@ exchanges it.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from tk_spacy.parallel.stopping cimport is_stopped
 from tk_spacy.parsers.sampling.search.crossing cimport crosses
 from tk_spacy.parsers.sampling.search.larger_parts cimport chain_term, grandparent, triple_score
 from tk_spacy.parsers.sampling.search.pool cimport offer
@@ -29,6 +30,8 @@ cdef void climb(Lattice *g, const Model *model, Search *s) noexcept nogil:
             return
         changed = False
         for m in range(1, g.n + 1):
+            if m & 15 == 0 and is_stopped(g.watch):
+                return
             if g.first[m + 1] - g.first[m] > 1 and improve(g, model, s, m):
                 changed = True
                 if is_summit(s):
@@ -76,6 +79,8 @@ cdef bint exchange_root(Lattice *g, const Model *model, Search *s) noexcept nogi
     cdef double score = s.score, highest, total
     cdef uint64_t hash_value = s.hash
     for m in range(1, g.n + 1):
+        if is_stopped(g.watch):
+            return False
         if m == old:
             continue
         for b in range(g.first[m], g.first[m + 1]):

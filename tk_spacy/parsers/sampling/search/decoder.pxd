@@ -1,6 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from tk_spacy.features.templates cimport Words
+from tk_spacy.parallel.stopping cimport Watch
 from tk_spacy.parsers.sampling.search.structs cimport Buffer, Lattice, Model, Search
 
 
@@ -32,4 +33,5 @@ cdef int choose(Workspace *space, const Model *model, int k, double label_share)
 cdef int write_list(
     Workspace *space, int k, int32_t *heads, int32_t *labels, double *scores
 ) noexcept nogil
+cdef void watch_spaces(Workspace *spaces, int n, Watch *watch) noexcept nogil
 cdef void free_spaces(Workspace *spaces, int n) noexcept nogil

@@ -14,13 +14,21 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
+from tk_spacy.features.columns cimport FIRST_MORPH
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.features.templates cimport Words, words_of
-from tk_spacy.parsers.sampling.search.lattice cimport arrange, begin, build, ensure, release, take
+from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
+from tk_spacy.parsers.sampling.search.lattice cimport (
+    STOPPED, arrange, begin, build, ensure, release, take,
+)
 from tk_spacy.parsers.sampling.search.pruning cimport keep_heads, score_heads
 from tk_spacy.parsers.sampling.search.search cimport release_search, search
 from tk_spacy.parsers.sampling.search.tree cimport exact_score
 from tk_spacy.trees.spanning cimport max_tree
+from tk_spacy.utils.array_checks import checked
+from tk_spacy.parsers.sampling.search.checks import (
+    check_corpus, check_gold, check_kept, check_lattice, check_sentences,
+)
 from tk_spacy.parallel.threads import effective_n_threads
 
 cdef enum:
@@ -54,9 +62,11 @@ cdef class Scorer:
                 f"max_heads is {max_heads} and max_labels {max_labels}, expected at least 1 and at "
                 f"most {MAX_LABELS} labels"
             )
-        self.weights = np.ascontiguousarray(weights, dtype=np.float32)
-        self.pruner = np.ascontiguousarray(pruner, dtype=np.float32)
-        self.places = np.ascontiguousarray(places, dtype=np.uint8)
+        if morph_end < FIRST_MORPH:
+            raise ValueError(f"morph_end is {morph_end}, expected at least {FIRST_MORPH}")
+        self.weights = checked("weights", weights, np.float32, None)
+        self.pruner = checked("pruner", pruner, np.float32, None)
+        self.places = checked("places", places, np.uint8, None)
         for bit, name in ((1, "under the root"), (2, "elsewhere")):
             if not (self.places & bit).any():
                 raise ValueError(f"places allow no label {name}")
@@ -93,7 +103,9 @@ cdef int prune(Workspace *space, const Model *model, const Words *x) noexcept no
     tree = <int32_t *>ensure(&space.order_memory, (x.n + 2) * sizeof(int32_t))
     if tree == NULL:
         return -1
-    score_heads(&space.lattice, model)
+    state = score_heads(&space.lattice, model)
+    if state != 0:
+        return state
     state = max_tree(
         space.lattice.first_order, x.n, model.single_root, tree, &space.search.spanning
     )
@@ -119,8 +131,8 @@ cdef int keep(
 
 
 def decode(
-    Scorer scorer, fields, starts, lengths, sentences, *, int k=1, int exact=1, int restarts,
-    int patience, double temperature, double label_share, seeds, kept=None, gold=None,
+    Scorer scorer not None, fields, starts, lengths, sentences, *, int k=1, int exact=1,
+    int restarts, int patience, double temperature, double label_share, seeds, kept=None, gold=None,
     costs=(0.0, 0.0), arcs=None, n_threads=None,
 ):
     """The best trees of sentences.
@@ -138,7 +150,18 @@ def decode(
 
     Returns (heads, labels, scores, counts): int32[rows of these sentences, k] twice, flat; float64
     [B, k] and int32[B], the trees found; best first.
+    Raises TypeError or ValueError for arrays that do not fit each other.
     """
+    if k < 1:
+        raise ValueError(f"k is {k}, expected at least 1")
+    fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
+    sentences = check_sentences(sentences, len(starts), seeds)
+    if arcs is not None:
+        check_lattice(arcs, lengths[sentences], scorer.model.n_cells)
+    if kept is not None:
+        check_kept(kept, starts, lengths, len(fields))
+    if gold is not None:
+        check_gold(gold, starts, lengths, len(fields), scorer.model.n_cells)
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] first = starts
     cdef const int32_t[::1] rows = lengths
@@ -174,9 +197,15 @@ def decode(
     cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
     if spaces == NULL:
         raise MemoryError("no memory for decoding")
+    cdef int n = <int>chosen.shape[0]
+    cdef Listener listener = Listener(n)
+    watch_spaces(spaces, threads, &listener.watch)
     for i in prange(
-        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
     ):
+        if i >= n:
+            await_others(&listener.watch)
+            continue
         s = chosen[i]
         status[i] = decode_sentence(
             &spaces[threadid()], &scorer.model,
@@ -190,7 +219,9 @@ def decode(
             k, exact, restarts, patience, temperature, label_share, seed[s],
             &heads[out_at[i], 0], &labels[out_at[i], 0], &scores[i, 0], &counts[i],
         )
+        task_done(&listener.watch)
     free_spaces(spaces, threads)
+    listener.check()
     check(status_array)
     return heads_array, labels_array, scores_array, counts_array
 
@@ -269,7 +300,7 @@ cdef void write_tree(
 cdef int choose(Workspace *space, const Model *model, int k, double label_share) noexcept nogil:
     """Order the pool by exact scores; the k best, with few that differ in labels alone, are `use`d.
 
-    Returns -1 without memory.
+    Returns -1 without memory, STOPPED where it was asked to end.
     """
     cdef Lattice *g = &space.lattice
     cdef Search *s = &space.search
@@ -288,6 +319,8 @@ cdef int choose(Workspace *space, const Model *model, int k, double label_share)
     order = <int32_t *>(shape + size)
     use = order + size
     for i in range(size):
+        if is_stopped(g.watch):
+            return STOPPED
         s.pool.scores[i] = exact_score(g, model, s, s.pool.arcs + i * width)
         value = 0
         for m in range(1, width):
@@ -333,6 +366,14 @@ cdef int write_list(
             scores[at] = s.pool.scores[space.order[i]]
             at += 1
     return at
+
+
+cdef void watch_spaces(Workspace *spaces, int n, Watch *watch) noexcept nogil:
+    """Let the work in them be stopped; `watch` must outlive it."""
+    cdef int i
+    for i in range(n):
+        spaces[i].lattice.watch = watch
+        spaces[i].search.spanning.watch = watch
 
 
 cdef void free_spaces(Workspace *spaces, int n) noexcept nogil:

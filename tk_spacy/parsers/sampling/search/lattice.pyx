@@ -12,6 +12,7 @@ from libc.string cimport memset
 
 from tk_spacy.features.columns cimport FIRST_MORPH
 from tk_spacy.features.templates cimport Sink, Words, id_sink, most_features
+from tk_spacy.parallel.stopping cimport is_stopped
 from tk_spacy.parsers.sampling.search.crossing cimport crossing_score
 from tk_spacy.parsers.sampling.search.structs cimport ELSEWHERE, UNDER_ROOT, Buffer, Lattice, Model
 from tk_spacy.parsers.sampling.search.templates cimport MOST_EXTRA, arc_templates
@@ -49,11 +50,12 @@ cdef int build(
     Lattice *g, const Model *model, const int32_t *gold_heads, const int32_t *gold_labels,
     double head_cost, double label_cost, double arc_margin,
 ) noexcept nogil:
-    """Arcs from the heads kept; their tables are `arrange`d apart.  Returns -1 without memory.
+    """Arcs from the heads kept; their tables are `arrange`d apart.
 
     arc_margin: arcs that score less than a word's best one by more are left out.
     gold_heads, gold_labels: int32[n + 1] or NULL.  The gold arcs are added, every other arc gains
     the loss of choosing it.
+    Returns -1 without memory, STOPPED where it was asked to end.
     """
     cdef int n = g.n, m, h, i, j, c, a, count, n_heads, n_most
     cdef int n_cells = model.n_cells
@@ -66,6 +68,8 @@ cdef int build(
     a = 0
     g.first[0] = 0
     for m in range(1, n + 1):
+        if is_stopped(g.watch):
+            return STOPPED
         g.first[m] = a
         n_heads = g.kept_first[m + 1] - g.kept_first[m]
         gold_seen = gold_heads == NULL

@@ -7,15 +7,19 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 
 from tk_spacy.features.templates cimport Sink, id_sink, listed_score
+from tk_spacy.parallel.stopping cimport is_stopped
+from tk_spacy.parsers.sampling.search.lattice cimport STOPPED
 from tk_spacy.parsers.sampling.search.structs cimport Lattice, Model
 from tk_spacy.parsers.sampling.search.templates cimport pruner_templates
 
 
 cdef int score_heads(Lattice *g, const Model *model) noexcept nogil:
-    """The pruner's score of every arc h -> m into first_order[h * (n + 1) + m]."""
+    """The pruner's score of every arc h -> m into first_order[h * (n + 1) + m]; 0, or STOPPED."""
     cdef int h, m, n = g.n
     cdef Sink sink = id_sink(g.ids, model.pruner_mask)
     for m in range(1, n + 1):
+        if is_stopped(g.watch):
+            return STOPPED
         g.first_order[m] = 0.0
         for h in range(n + 1):
             if h == m:

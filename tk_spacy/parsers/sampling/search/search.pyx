@@ -14,8 +14,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from tk_spacy.features.hashing cimport mix
+from tk_spacy.parallel.stopping cimport is_stopped
 from tk_spacy.parsers.sampling.search.climbing cimport beyond_rounding, climb
-from tk_spacy.parsers.sampling.search.lattice cimport ensure
+from tk_spacy.parsers.sampling.search.lattice cimport STOPPED, ensure
 from tk_spacy.parsers.sampling.search.pool cimport offer, set_least
 from tk_spacy.parsers.sampling.search.starts cimport (
     chances, choose_arcs, draw_start, first_order_trees,
@@ -34,7 +35,7 @@ cdef int search(
     room: trees kept in the pool.  exact: how many of the first starts are the best first-order
     trees; the others are drawn.  patience: starts in a row without a better tree that end the
     search.  temperature: of the distribution that starts are drawn from.
-    Returns 0, 1 where the lattice has no tree, -1 without memory.
+    Returns 0, 1 where the lattice has no tree, -1 without memory, STOPPED where asked to end.
     """
     cdef int i, idle = 0, found
     cdef double best = -INFINITY
@@ -46,6 +47,8 @@ cdef int search(
     if found <= 0:
         return 1 if found == 0 else -1
     for i in range(starts):
+        if is_stopped(g.watch):
+            return STOPPED
         if i < found:
             choose_arcs(g, s, s.heads + i * (s.n + 1))
         else:
@@ -89,6 +92,8 @@ cdef void rescore(Lattice *g, const Model *model, Search *s) noexcept nogil:
     cdef Pool *pool = &s.pool
     cdef int i
     for i in range(pool.size):
+        if is_stopped(g.watch):
+            return
         pool.scores[i] = exact_score(g, model, s, pool.arcs + i * (s.n + 1))
     set_least(pool)
 

@@ -13,11 +13,17 @@ from libc.string cimport memcpy
 import numpy as np
 
 from tk_spacy.features.templates cimport Words, words_of
-from tk_spacy.parsers.sampling.search.decoder cimport Scorer, Workspace, free_spaces, keep, prune
+from tk_spacy.parallel.stopping cimport Listener, await_others, task_done
+from tk_spacy.parsers.sampling.search.decoder cimport (
+    Scorer, Workspace, free_spaces, keep, prune, watch_spaces,
+)
 from tk_spacy.parsers.sampling.search.lattice cimport build
 from tk_spacy.parsers.sampling.search.search cimport has_tree
 from tk_spacy.parsers.sampling.search.structs cimport Lattice, Model
 
+from tk_spacy.parsers.sampling.search.checks import (
+    check_corpus, check_gold, check_kept, check_sentences,
+)
 from tk_spacy.parsers.sampling.search.decoder import check
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -31,13 +37,14 @@ cdef struct Found:
     int32_t *first          # [n + 2]
 
 
-def kept_heads(Scorer scorer, fields, starts, lengths, *, n_threads=None):
+def kept_heads(Scorer scorer not None, fields, starts, lengths, *, n_threads=None):
     """The heads that the pruner keeps for each word.
 
     fields: int32[rows, F], flat.  starts, lengths: int32[S], the rows of each sentence.
     Returns (kept, kept_first): the heads of the word in flat row r are
     kept[kept_first[r]:kept_first[r + 1]] (int32; int64[rows + 1]), best first.
     """
+    fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] first = starts
     cdef const int32_t[::1] rows = lengths
@@ -50,15 +57,23 @@ def kept_heads(Scorer scorer, fields, starts, lengths, *, n_threads=None):
     cdef Workspace *spaces = <Workspace *>calloc(threads, sizeof(Workspace))
     if spaces == NULL:
         raise MemoryError("no memory for decoding")
+    cdef int n = <int>first.shape[0]
+    cdef Listener listener = Listener(n)
+    watch_spaces(spaces, threads, &listener.watch)
     for i in prange(
-        first.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
     ):
+        if i >= n:
+            await_others(&listener.watch)
+            continue
         status[i] = kept_of_sentence(
             &spaces[threadid()], &scorer.model,
             words_of(&words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end),
             &heads[first[i], 0], width,
         )
+        task_done(&listener.watch)
     free_spaces(spaces, threads)
+    listener.check()
     check(status_array)
     there = heads_array >= 0
     kept_first = np.zeros(len(fields) + 1, dtype=np.int64)
@@ -80,8 +95,8 @@ cdef int kept_of_sentence(
 
 
 def lattice_arcs(
-    Scorer scorer, fields, starts, lengths, sentences, *, kept=None, gold=None, costs=(0.0, 0.0),
-    n_threads=None,
+    Scorer scorer not None, fields, starts, lengths, sentences, *, kept=None, gold=None,
+    costs=(0.0, 0.0), n_threads=None,
 ):
     """The arcs, labels and all, among which decoder.decode would search; others may score them too.
 
@@ -89,6 +104,12 @@ def lattice_arcs(
     word in row r, of the flat rows of these sentences, are first[r]:first[r + 1] (int64[rows + 1]);
     int32, int32 and float64[arcs], the scores with the loss where there is gold.
     """
+    fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
+    sentences = check_sentences(sentences, len(starts))
+    if kept is not None:
+        check_kept(kept, starts, lengths, len(fields))
+    if gold is not None:
+        check_gold(gold, starts, lengths, len(fields), scorer.model.n_cells)
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] begins = starts
     cdef const int32_t[::1] rows = lengths
@@ -109,9 +130,15 @@ def lattice_arcs(
         free(spaces)
         free(found)
         raise MemoryError("no memory for decoding")
+    cdef int n = <int>chosen.shape[0]
+    cdef Listener listener = Listener(n)
+    watch_spaces(spaces, threads, &listener.watch)
     for i in prange(
-        chosen.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
     ):
+        if i >= n:
+            await_others(&listener.watch)
+            continue
         s = chosen[i]
         status[i] = arcs_of_sentence(
             &spaces[threadid()], &scorer.model,
@@ -121,6 +148,7 @@ def lattice_arcs(
             &gold_labels[begins[s]] if with_gold else NULL,
             head_cost, label_cost, &found[i],
         )
+        task_done(&listener.watch)
     free_spaces(spaces, threads)
     cdef Py_ssize_t total = 0, n_rows = 0, at = 0, row = 0
     for i in range(chosen.shape[0]):
@@ -146,6 +174,7 @@ def lattice_arcs(
         row += rows[chosen[i]]
     first[n_rows] = at
     free(found)
+    listener.check()
     check(status_array)
     return first_array, heads_array[:total], labels_array[:total], scores_array[:total]
 

@@ -1,5 +1,5 @@
-# What the search of a sentence works on: its model, its arcs and their scores (see lattice.pyx), and
-# its state (see search.pyx).
+# What the search of a sentence works on: its model, its arcs and their scores (lattice.pyx), its
+# state (search.pyx).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -8,6 +8,7 @@ from tk_spacy.trees.spanning cimport SpanningScratch
 
 cdef enum:
     NONE = -1            # no arc
+    STOPPED = -2         # state of a search that was asked to end
     UNDER_ROOT = 1       # bits of Model.places
     ELSEWHERE = 2
     # Scores of crossing arcs are whole numbers of units of 1 / CROSSING_UNIT, so that sums of them
@@ -62,6 +63,7 @@ cdef struct Lattice:
     uint64_t n_slots         # a power of two
     uint64_t n_keys
     bint failed              # out of memory
+    Watch *watch             # whether to stop, NULL where nobody asks
     uint32_t *ids            # features of the part at hand
     float *cells             # [n_cells]
     double *first_order      # [(n + 1) * (n + 1)]

@@ -15,10 +15,12 @@ from tk_spacy.features.columns cimport (
 from tk_spacy.features.templates cimport (
     Sink, Words, id_sink, most_features, part_features, words_of,
 )
+from tk_spacy.parallel.stopping cimport Listener, is_stopped
 from tk_spacy.parsers.sampling.search.crossing cimport crosses
 from tk_spacy.parsers.sampling.search.templates cimport (
     MOST_EXTRA, MOST_PRUNER, arc_templates, crossing_templates, pruner_templates,
 )
+from tk_spacy.utils.index_checks cimport check_values
 
 cdef enum:
     BOUNDARY_LABEL = 1
@@ -71,17 +73,22 @@ cdef class Learner:
         return (self.weights - self.sum_array / self.steps).astype(np.float32)
 
     def update(
-        self, const int32_t[:, ::1] fields, const int32_t[::1] gold_heads,
-        const int32_t[::1] gold_labels, const int32_t[::1] heads, const int32_t[::1] labels,
-        double loss, double kernel_margin=0.0, double kernel_norm=0.0,
+        self, const int32_t[:, ::1] fields not None, const int32_t[::1] gold_heads not None,
+        const int32_t[::1] gold_labels not None, const int32_t[::1] heads not None,
+        const int32_t[::1] labels not None, double loss, double kernel_margin=0.0,
+        double kernel_norm=0.0,
     ):
         """One step for one sentence: the gold tree must outscore another by its loss.
 
         fields: int32[n + 2, F].  The trees: int32[n + 2] each, words from 1 on.
         kernel_margin: by how much the gold tree outscores the other in the kernel, which takes the
         same step; kernel_norm: squared norm of their difference there.
-        Returns the step's size, 0 where nothing changed.
+        Returns the step's size, 0 where nothing changed.  Raises ValueError for arrays that do not
+        fit each other.
         """
+        self.check_fields(fields)
+        self.check_tree(fields.shape[0], gold_heads, gold_labels)
+        self.check_tree(fields.shape[0], heads, labels)
         cdef Words x = words_of(
             &fields[0, 0], fields.shape[1], <int>fields.shape[0], self.morph_end
         )
@@ -101,8 +108,30 @@ cdef class Learner:
             self.crossings(&x, &heads[0], &labels[0], -1.0)
         return self.apply(loss, kernel_margin, kernel_norm)
 
+    cdef int check_fields(self, const int32_t[:, ::1] fields) except -1:
+        """Raises ValueError for fields that are no sentence's."""
+        if fields.shape[0] < 3 or fields.shape[1] < max(self.morph_end, FIRST_MORPH):
+            raise ValueError(
+                f"fields have shape {(fields.shape[0], fields.shape[1])}, expected 3 rows and "
+                f"{max(self.morph_end, FIRST_MORPH)} columns at least"
+            )
+        return 0
+
+    cdef int check_tree(
+        self, Py_ssize_t n_rows, const int32_t[::1] heads, const int32_t[::1] labels
+    ) except -1:
+        """Raises ValueError unless heads lie in 0..n and labels, if any, in 0..n_cells - 1."""
+        cdef Py_ssize_t n = n_rows - 2
+        if heads.shape[0] < n + 1 or (labels is not None and labels.shape[0] < n + 1):
+            raise ValueError(f"a tree has {heads.shape[0]} rows, expected {n_rows}")
+        check_values(heads[1 : n + 1], 0, <int32_t>n, "heads")
+        if labels is not None:
+            check_values(labels[1 : n + 1], 0, self.n_cells - 1, "labels")
+        return 0
+
     def select_heads(
-        self, const int32_t[:, ::1] fields, const int32_t[::1] gold_heads, double rate
+        self, const int32_t[:, ::1] fields not None, const int32_t[::1] gold_heads not None,
+        double rate,
     ):
         """One step of the pruner for each word of a sentence: the gold head among all words.
 
@@ -110,6 +139,8 @@ cdef class Learner:
         AdaGrad's (Duchi, Hazan and Singer, JMLR 2011) along the gradient of the gold head's log
         chance.  So the scores of all heads mean something, not only the best one's.
         """
+        self.check_fields(fields)
+        self.check_tree(fields.shape[0], gold_heads, None)
         cdef Words x = words_of(
             &fields[0, 0], fields.shape[1], <int>fields.shape[0], self.morph_end
         )
@@ -124,8 +155,11 @@ cdef class Learner:
         cdef uint32_t[:, ::1] features = np.empty((n + 1, MOST_PRUNER), dtype=np.uint32)
         cdef int32_t[::1] counts = np.zeros(n + 1, dtype=np.int32)
         cdef double[::1] scores = np.zeros(n + 1)
+        cdef Listener listener = Listener()
         with nogil:
             for m in range(1, n + 1):
+                if is_stopped(&listener.watch):
+                    break
                 highest = -INFINITY
                 for h in range(n + 1):
                     if h == m:
@@ -155,6 +189,7 @@ cdef class Learner:
                         change = rate * slope / sqrt(self.squares[ids[i]])
                         self.w[ids[i]] += <float>change
                         self.sums[ids[i]] += (self.steps - 1) * change
+        listener.check()
 
     cdef int reserve(self) except -1:
         """Room for the features of one word in two trees."""

@@ -1,0 +1,591 @@
+"""Dishonest bugs, planted one by one: each must make the tests named with it fail.
+
+    python tests/planted_bugs.py [--only TEXT] [--keep FOLDER]
+
+Works on a copy of this checkout, compiled there, so the checkout itself is never changed; it takes
+some minutes.  mutmut changes .py files only and knows no meaning (see docs/mutation-testing.md):
+here stand the bugs that flatter or falsify scores on purpose, also in compiled modules.
+A bug is a text of the source that occurs once, wherever it stands, and what is put in its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LISTS, LEARNING = "test_honest_lists.py", "test_honest_learning.py"
+REPORT, STOPPING = "test_honest_report.py", "test_honest_stopping.py"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """what: the lie.  old, new: texts of the source.  tests: modules one of which must fail."""
+
+    what: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+BUGS = [
+    # Candidate lists
+    Bug(
+        "a fold's parser is trained on its own sentences too",
+        '".train.conllu"), (s for s, number in pairs if number != job.fold))',
+        '".train.conllu"), (s for s, number in pairs))',
+        (LISTS,),
+    ),
+    Bug(
+        "a fold's parser stops early by the sentences that it parses",
+        "parser, train, [], job.directory(parser),",
+        'parser, train, load_treebank(job.file(".held-out.conllu")), job.directory(parser),',
+        (LISTS,),
+    ),
+    Bug(
+        "lists of train come from the parser of all of train",
+        'lists["train"] = train_lists',
+        "pass",
+        (LISTS,),
+    ),
+    Bug(
+        "the whole parser learns from dev",
+        "self._data = train, dev",
+        "self._data = [*train, *dev], dev",
+        (LISTS,),
+    ),
+    Bug(
+        "the whole parser stops early by test",
+        'plan.parts["dev"].sentences,\n        plan.parsers,',
+        'plan.parts["test"].sentences,\n        plan.parsers,',
+        (LISTS,),
+    ),
+    Bug(
+        "a parser trained on other sentences is taken over",
+        "        for text in part:\n            total.update(text.encode())",
+        "        for text in part:\n            pass",
+        (LISTS,),
+    ),
+    Bug(
+        "a parser with another dev part is taken over",
+        '(("train", train), ("dev", dev)):\n        total.update(name.encode())',
+        '(("train", train),):\n        total.update(name.encode())',
+        (LISTS,),
+    ),
+    Bug(
+        "the best-scored tree passes for the parser's own",
+        "base=found.pop(sources[0]) or 0,",
+        "base=0 if found.pop(sources[0]) is not None else 0,",
+        (LISTS, "test_views.py"),
+    ),
+    # The combiner
+    Bug(
+        "combiners learn from the lists that they extend",
+        "rest = [i for i in range(len(lists)) if i not in away]",
+        "rest = list(range(len(lists)))",
+        (LEARNING,),
+    ),
+    Bug(
+        "combiners learn from the lists that they extend, and from no others",
+        "apart = cls._learn(features, tables, rest, epochs=epochs)",
+        "apart = cls._learn(features, tables, held.tolist(), epochs=epochs)",
+        (LEARNING,),
+    ),
+    Bug(
+        "the combiner's lists are extended by the one that saw all",
+        "combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)",
+        "combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)\n"
+        "        extended = [combiner.extended(*pair) for pair in zip(gold, lists, strict=True)]",
+        (LEARNING,),
+    ),
+    Bug(
+        "weights of standardised features are used for raw ones",
+        "weights=weights * factors, hashed=hashed",
+        "weights=weights, hashed=hashed",
+        (LEARNING,),
+    ),
+    Bug(
+        "the combiner learns one arc too late",
+        "1.0 if a == gold[i] else 0.0",
+        "1.0 if a == start else 0.0",
+        ("test_combiner.py", LEARNING),
+    ),
+    Bug(
+        "the combiner's average lacks a step",
+        "us[j] -= step * change",
+        "us[j] -= (step + 1.0) * change",
+        ("test_combiner.py",),
+    ),
+    Bug(
+        "the combiner's average of dense weights lacks a step",
+        "                    u[j] -= step * change",
+        "                    u[j] -= (step + 1.0) * change",
+        ("test_combiner.py",),
+    ),
+    Bug(
+        "the reranker learns from lists without the combiner's trees",
+        "_train_rerankers(run, plan, train_lists, settings)",
+        '_train_rerankers(run, plan, lists["train"], settings)',
+        (LISTS,),
+    ),
+    # Learning and tuning
+    Bug(
+        "losses are counted against gold, not against y1",
+        "wrong = (trees.heads != trees.heads[oracle])",
+        "wrong = (trees.heads != sentence.heads)",
+        (LEARNING,),
+    ),
+    Bug(
+        "the loss ignores labels",
+        "wrong += (trees.labels != trees.labels[oracle]).sum(axis=1)",
+        "wrong += 0",
+        (LEARNING,),
+    ),
+    Bug(
+        "the loss ignores heads",
+        "wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)",
+        "wrong = np.zeros(len(trees))",
+        (LEARNING,),
+    ),
+    Bug(
+        "the first tree passes for y1",
+        "oracle = trees.oracle(sentence)\n",
+        "oracle = 0\n",
+        (LEARNING,),
+    ),
+    Bug(
+        "a tuning part was learned from",
+        "rest = [item for item in items if item.index not in away]",
+        "rest = list(items)",
+        (LEARNING,),
+    ),
+    Bug(
+        "the tuning parts are those of another split than the one left out",
+        "away = set(held.tolist())\n        rest = [item for",
+        "away = set(parts[number - 1].tolist())\n        rest = [item for",
+        (LEARNING,),
+    ),
+    Bug(
+        "tuning ignores labels",
+        "[(heads & labels).sum(axis=1), heads.sum(axis=1)]",
+        "[heads.sum(axis=1), heads.sum(axis=1)]",
+        (LEARNING,),
+    ),
+    Bug(
+        "of two ends of tuning the first is taken",
+        "betas = max(ends, key=correct)",
+        "betas = ends[0]",
+        (LEARNING,),
+    ),
+    Bug(
+        "the final reranker is the last scout",
+        "return replace(reranker, combination=combination), stats",
+        "return replace(scout if parts else reranker, combination=combination), stats",
+        (LEARNING,),
+    ),
+    Bug(
+        "the average of w lacks a step",
+        "((T + 1) * np.asarray(weights)",
+        "(T * np.asarray(weights)",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "the average of alpha lacks a step",
+        "weight * (self.total_steps - self.steps + 1) / self.total_steps",
+        "weight * (self.total_steps - self.steps) / self.total_steps",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "a step does not make up for the loss",
+        "scores[best] - scores[item.oracle] + item.loss[best])",
+        "scores[best] - scores[item.oracle] + 1.0)",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "the competitor is chosen with its loss where it should not",
+        "item.loss if self.add_loss else np.zeros(len(scores))",
+        "item.loss",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "C bounds nothing",
+        "tau = min(self.C, violation / norm)",
+        "tau = violation / norm",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "ties between candidates go to the last",
+        "if scores[j] + extra[j] > scores[best] + extra[best]:",
+        "if scores[j] + extra[j] >= scores[best] + extra[best]:",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "the scores of the list's features are learned without the margin",
+        "if norm > 0 and violation > 0:\n            tau",
+        "if norm > 0:\n            tau",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "a head's best rival is the last one",
+        "rival = max(rival, share[i])",
+        "rival = share[i]",
+        ("test_list_features.py",),
+    ),
+    Bug(
+        "shares of labels are those of heads",
+        "and labels[first_arc[j], m] == labels[i, m]",
+        "and True",
+        ("test_list_features.py",),
+    ),
+    Bug(
+        "the kernel's norm lacks its factor",
+        "norm += self.kernel_scale * squared",
+        "norm += squared",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "the norm lacks the features of the list",
+        "norm += _square(listed)",
+        "norm += 0.0 * _square(listed)",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "the kernel's weights lack its factor",
+        "weight = tau * self.kernel_scale",
+        "weight = tau",
+        ("test_learning.py",),
+    ),
+    Bug(
+        "the combiner's gradient is that of the last arc",
+        "gradient[j] += slope * dense[a, j]",
+        "gradient[j] = slope * dense[a, j]",
+        ("test_combiner.py",),
+    ),
+    Bug(
+        "a sum of logarithms of labelled arcs is that of heads",
+        "out[i, WIDTH * q + 2] += log_labelled[arc_of[i]]",
+        "out[i, WIDTH * q + 2] += log_share[head_of[i]]",
+        ("test_list_features.py",),
+    ),
+    Bug(
+        "words whose labels alone differ count as agreed on",
+        "if heads[j, m] != heads[0, m] or labels[j, m] != labels[0, m]:",
+        "if heads[j, m] != heads[0, m]:",
+        ("test_list_features.py",),
+    ),
+    # Oracle and lists
+    Bug(
+        "the oracle forgets labels among equals",
+        "return int(np.argmin(first * (self.n_words + 1) + second))",
+        "return int(np.argmin(first))",
+        ("test_candidates.py",),
+    ),
+    Bug(
+        "the labelled oracle is the one by heads",
+        "first = (wrong_head | wrong_label).sum(axis=1)",
+        "first = wrong_head.sum(axis=1)",
+        ("test_candidates.py", REPORT),
+    ),
+    Bug(
+        "equal trees keep the worse score",
+        "np.fmax.at(merged, group, scores)",
+        "np.fmin.at(merged, group, scores)",
+        ("test_candidates.py",),
+    ),
+    Bug(
+        "new scores leave the base tree's row where it was",
+        "base=int(place[self.base]),",
+        "base=self.base,",
+        ("test_candidates.py", LISTS, LEARNING, "test_views.py"),
+    ),
+    # Report
+    Bug(
+        "the base parser's row is the first of the list",
+        "chosen[BASE_PARSER] += [trees.base for _, trees in batch]",
+        "chosen[BASE_PARSER] += [0 for _, trees in batch]",
+        (REPORT,),
+    ),
+    Bug(
+        "the first of the list is the base parser",
+        "chosen[FIRST] += [0] * len(batch)",
+        "chosen[FIRST] += [trees.base for _, trees in batch]",
+        (REPORT,),
+    ),
+    Bug(
+        "further parsers have the base parser's trees",
+        "trees.bases.get(name, trees.base) for",
+        "trees.base for",
+        (REPORT,),
+    ),
+    Bug(
+        "the base reranker's row is the kernel reranker's",
+        "_best(base.batch_scores(batch, n_threads=n_threads))",
+        "_best(kernel.batch_scores(batch, n_threads=n_threads))",
+        (REPORT,),
+    ),
+    Bug(
+        "the final system's row is the reranker's alone",
+        "chosen[FINAL] += _best(final)",
+        "chosen[FINAL] += _best(scores)",
+        (REPORT,),
+    ),
+    Bug(
+        "the reranker's row is the final system's",
+        "chosen[own] += _best(scores)",
+        "chosen[own] += _best(final)",
+        (REPORT,),
+    ),
+    Bug(
+        "the oracle's labelled score is that of the oracle by heads",
+        "trees.oracle(s, labelled=True) for s, trees in batch",
+        "trees.oracle(s) for s, trees in batch",
+        (REPORT,),
+    ),
+    Bug(
+        "the oracle is the final system",
+        "chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]",
+        "chosen[ORACLE] += [trees.base for sentence, trees in batch]",
+        (REPORT,),
+    ),
+    Bug(
+        "the bootstrap is of base parser and oracle",
+        "compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)",
+        "compare(counts[BASE_PARSER], counts[ORACLE], metric=metric, seed=seed)",
+        (REPORT,),
+    ),
+    Bug(
+        "the vote's bootstrap has its sides swapped",
+        "compare(counts[VOTE], counts[FINAL], metric=metric, seed=seed)",
+        "compare(counts[FINAL], counts[VOTE], metric=metric, seed=seed)",
+        (REPORT,),
+    ),
+    Bug(
+        "a test of one reranker: the base reranker has a kernel",
+        "without = replace(settings, kernel_parts=(), budget=None)",
+        "without = replace(settings, budget=None)",
+        (REPORT,),
+    ),
+    Bug(
+        "the combination's weights are lost in the report",
+        "final = [kernel.combined(trees, s) for",
+        "final = [s for",
+        (REPORT,),
+    ),
+    Bug(
+        "labels count without their head",
+        "full = [h and g == s for h, g, s in",
+        "full = [g == s for h, g, s in",
+        ("test_evaluation.py",),
+    ),
+    Bug(
+        "scores without punctuation have it",
+        'scored = [tag != "PUNCT" for tag in gold.upos]',
+        "scored = [True for tag in gold.upos]",
+        ("test_evaluation.py", REPORT),
+    ),
+    Bug(
+        "UAS and LAS are swapped in tables",
+        'Column("UAS", "uas"),\n    Column("LAS", "las"),',
+        'Column("UAS", "las"),\n    Column("LAS", "uas"),',
+        (REPORT,),
+    ),
+    Bug(
+        "LAS compares universal labels",
+        '"las": ("labelled", 1, ("words",)),',
+        '"las": ("labelled_universal", 1, ("words",)),',
+        ("test_evaluation.py",),
+    ),
+    Bug(
+        "ties count as gains",
+        "worse = (1 + int((differences <= 0).sum())) / (1 + samples)",
+        "worse = (1 + int((differences < 0).sum())) / (1 + samples)",
+        ("test_bootstrap.py",),
+    ),
+    Bug(
+        "the two-sided p-value is one-sided",
+        "p_two_sided=min(1.0, 2 * min(worse, better)),",
+        "p_two_sided=min(worse, better),",
+        ("test_bootstrap.py",),
+    ),
+    Bug(
+        "a and b are resampled apart",
+        "differences = _percent(sums[:, 2], sums[:, 3]) - _percent(sums[:, 0], sums[:, 1])",
+        "differences = _percent(sums[::-1, 2], sums[::-1, 3]) - _percent(sums[:, 0], sums[:, 1])",
+        ("test_bootstrap.py",),
+    ),
+    Bug(
+        "the costs are beside dev's scores",
+        "part = list(report.parts)[-1]",
+        "part = list(report.parts)[0]",
+        (REPORT,),
+    ),
+    # Early stopping
+    Bug(
+        "the sampling parser learns from dev",
+        "corpus = encode(schema, train, **options)",
+        "corpus = encode(schema, [*train, *dev], **options)",
+        (STOPPING,),
+    ),
+    Bug(
+        "the sampling parser's last epoch is kept",
+        "    return best[2:]",
+        "    return learner.averaged(), None",
+        (STOPPING,),
+    ),
+    Bug(
+        "the sampling parser's best epoch is that by UAS",
+        "if best is None or uas + las > best[0]:",
+        "if best is None or uas > best[0]:",
+        (STOPPING,),
+    ),
+    Bug(
+        "the sampling parser's weights on dev are not the averaged ones",
+        "            averaged = learner.averaged()\n",
+        "            averaged = learner.weights.copy()\n",
+        (STOPPING,),
+    ),
+    Bug(
+        "LAS on dev counts labels without heads",
+        "    labelled = right & (labels[:, 0] == dev.labels)[words]\n    return",
+        "    labelled = (labels[:, 0] == dev.labels)[words]\n    return",
+        (STOPPING,),
+    ),
+    Bug(
+        "the sampling parser's loss ignores labels",
+        "loss = float(wrong.sum()) + settings.label_cost * float(",
+        "loss = float(wrong.sum()) + 0.0 * float(",
+        (STOPPING,),
+    ),
+    Bug(
+        "gamma is chosen by UAS",
+        "key=lambda row: (row.las, row.uas, -row.gamma)",
+        "key=lambda row: (row.uas, row.las, -row.gamma)",
+        (STOPPING,),
+    ),
+    Bug(
+        "spaCy's parser: the last state passes for the best",
+        '"model-best" if dev else "model-last"',
+        '"model-last"',
+        (STOPPING,),
+    ),
+    Bug(
+        "spaCy's parser stops early by its training sentences",
+        '_write(data / "dev.conllu", dev)',
+        '_write(data / "dev.conllu", train)',
+        (STOPPING,),
+    ),
+    Bug(
+        "spaCy's parser learns from dev",
+        '_write(data / "train.conllu", train)',
+        '_write(data / "train.conllu", [*train, *(dev or ())])',
+        (STOPPING,),
+    ),
+    Bug(
+        "UDPipe stops early by its training sentences",
+        '"dev": list(map(_columns, dev)),',
+        '"dev": list(map(_columns, ordered)),',
+        (STOPPING,),
+    ),
+    Bug(
+        "UDPipe learns from dev",
+        "ordered = list(train)",
+        "ordered = [*train, *dev]",
+        (STOPPING,),
+    ),
+    Bug(
+        "the biaffine parser leaves out the last batch of an epoch",
+        "for ids in make_batches(lengths, settings.batch, rng=rng):",
+        "for ids in list(make_batches(lengths, settings.batch, rng=rng))[:-1]:",
+        (STOPPING,),
+    ),
+]  # fmt: skip
+
+
+def place_of(root: Path, text: str) -> Path:
+    """The one source file that holds a text, once.  Raises ValueError otherwise."""
+    found = {path: source.count(text) for path, source in _sources(root).items()}
+    places = {str(path.relative_to(root)): count for path, count in found.items() if count}
+    if list(places.values()) != [1]:
+        raise ValueError(f"{text!r} occurs in {places}, expected once in all of the source")
+    return root / next(iter(places))
+
+
+@functools.cache
+def _sources(root: Path) -> dict[Path, str]:
+    paths = [p for ext in ("py", "pyx") for p in sorted((root / "tk_spacy").rglob(f"*.{ext}"))]
+    return {path: path.read_text(encoding="utf-8") for path in paths}
+
+
+def run(command: list[str], folder: Path) -> bool:
+    """Whether a command succeeds."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        check=False,
+    )  # fmt: skip
+    return done.returncode == 0
+
+
+def build(folder: Path) -> bool:
+    return run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder)
+
+
+def survives(bug: Bug, folder: Path) -> bool:
+    """Whether the tests pass with the bug in a copy; the copy is as before afterwards."""
+    path = place_of(folder, bug.old)
+    text = path.read_text(encoding="utf-8")
+    compiled = path.suffix == ".pyx"
+    path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+    try:
+        if compiled and not build(folder):
+            raise ValueError(f"{bug.what}: does not compile")
+        tests = [f"tests/{name}" for name in bug.tests]
+        pytest = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+        return run([sys.executable, *pytest], folder)
+    finally:
+        path.write_text(text, encoding="utf-8")
+        if compiled:
+            build(folder)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Plant bugs one by one; tests must fail.")
+    options.add_argument("--only", default="", help="bugs whose description holds this text")
+    options.add_argument("--keep", type=Path, help="folder of the copy, kept for the next run")
+    given = options.parse_args()
+    chosen = [bug for bug in BUGS if given.only in bug.what]
+    # Those of compiled modules last: the copy has this checkout's compiled modules until then.
+    chosen.sort(key=lambda bug: place_of(ROOT, bug.old).suffix == ".pyx")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.keep or Path(temporary, "copy")
+        leave = shutil.ignore_patterns(".git", ".venv*", "mutants", "__pycache__", "dist")
+        shutil.copytree(ROOT, folder, ignore=leave, dirs_exist_ok=True)
+        imported = run([sys.executable, "-c", "import tk_spacy.reranker.training"], folder)
+        if not imported and not build(folder):
+            sys.exit("the copy does not compile")
+        tests = sorted({f"tests/{name}" for bug in chosen for name in bug.tests})
+        if not run([sys.executable, "-m", "pytest", "-q", "-x", *tests], folder):
+            sys.exit("tests fail without any bug: mend that first")
+        alive = []
+        for number, bug in enumerate(chosen, start=1):
+            started = time.perf_counter()
+            if survives(bug, folder):
+                alive.append(bug.what)
+            fate = "SURVIVED" if alive and alive[-1] == bug.what else "killed"
+            seconds = time.perf_counter() - started
+            print(f"{number}/{len(chosen)} {fate} ({seconds:.0f} s): {bug.what}", flush=True)
+    if alive:
+        sys.exit(f"{len(alive)} of {len(chosen)} survived")
+    print(f"all {len(chosen)} killed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,343 @@
+"""No parser makes the lists of sentences that it was trained on; nothing learns from dev or test.
+
+A parser that knows its training sentences by heart shows each such leak as a perfect score.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import biaffine_parsers
+import numpy as np
+import pytest
+import sampling_parsers
+import tiny_spacy
+import udpipe_parsers
+from memorising_parser import (
+    KNOWN,
+    UNKNOWN,
+    MemorisingParser,
+    MemorisingSource,
+    chains,
+    gold_sentences,
+)
+
+from tk_spacy.ensemble.full_training import WholeTraining
+from tk_spacy.ensemble.jackknife import fold_of_sentences, fold_seconds, jackknife
+from tk_spacy.ensemble.merging import MergedSource
+from tk_spacy.ensemble.trained_parsers import RECORD, training_fingerprint
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.biaffine.source import BiaffineSource
+from tk_spacy.parsers.sampling.source import SamplingSource
+from tk_spacy.parsers.spacy_transition.source import SpacySource
+from tk_spacy.parsers.udpipe.source import UdpipeSource
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.treebank.synthetic import generate
+from tk_spacy.workflows.train import inputs as plan_module
+from tk_spacy.workflows.train import pipeline as pipeline_module
+from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.pipeline import train_pipeline
+
+TRAIN = gold_sentences(11)
+DEV = gold_sentences(6, start=100)
+TEST = gold_sentences(5, start=200)
+
+
+def texts(sentences: Sequence[Sentence]) -> list[str]:
+    return [" ".join(s.forms) for s in sentences]
+
+
+def known(sentences: Sequence[Sentence], lists: Sequence[CandidateList]) -> list[bool]:
+    """Of each sentence whether its list has the gold tree, heads and labels, anywhere."""
+    return [
+        any(
+            np.array_equal(heads, s.heads) and trees.deprels(row) == s.deprels
+            for row, heads in enumerate(trees.heads)
+        )
+        for s, trees in zip(sentences, lists, strict=True)
+    ]
+
+
+# The jackknife
+
+
+@pytest.mark.parametrize(
+    ("folds", "fold_seed", "processes"), [(2, None, 1), (3, 7, 1), (11, None, 1), (2, 5, 2)]
+)
+def test_no_fold_parser_knows_what_it_parses(
+    tmp_path: Path, folds: int, fold_seed: int | None, processes: int
+) -> None:
+    parsers = [MemorisingParser(diary=tmp_path / f"{name}.txt", name=name) for name in ("a", "b")]
+    lists = jackknife(
+        TRAIN, parsers, workdir=tmp_path / "work", folds=folds, k=4,
+        processes=processes, fold_seed=fold_seed, n_threads=1,
+    )  # fmt: skip
+    assert not any(known(TRAIN, lists))
+    for s, trees in zip(TRAIN, lists, strict=True):
+        found = [(h.tolist(), list(trees.deprels(j))) for j, h in enumerate(trees.heads)]
+        assert found == chains(s)
+        assert trees.scores.tolist() == [[UNKNOWN - i, UNKNOWN - i] for i in range(3)]
+    for parser in parsers:
+        records = [
+            json.loads((tmp_path / "work" / f"fold-{i:02}" / parser.name / RECORD).read_text())
+            for i in range(1, folds + 1)
+        ]
+        taken = fold_seconds(tmp_path / "work", parser, folds=folds)
+        assert taken == pytest.approx(sum(record["seconds"] for record in records))
+        trained, parsed = parser.records("train"), parser.records("parse")
+        assert len(trained) == len(parsed) == folds
+        for seen in trained:
+            assert seen["dev"] == []  # what would be held out of the training would be known to it
+        asked = [text for record in parsed for text in record["of"]]
+        assert sorted(asked) == sorted(texts(TRAIN))
+        for record in parsed:
+            assert not set(record["of"]) & set(record["knows"])
+            # All others are learned from: a fold's parser is not weaker than it need be.
+            assert set(record["of"]) | set(record["knows"]) == set(texts(TRAIN))
+
+
+def test_a_fold_is_dealt_the_neighbours_of_its_sentences() -> None:
+    # Independent of the rule that the code has: block sizes as even as can be, in order.
+    for n, folds in ((7, 3), (10, 5), (11, 4), (5, 5)):
+        numbers = fold_of_sentences(n, folds=folds)
+        assert numbers == sorted(numbers)
+        sizes = [numbers.count(fold) for fold in range(folds)]
+        assert sum(sizes) == n
+        assert max(sizes) - min(sizes) <= 1
+        assert min(sizes) >= 1
+
+
+def test_fold_lists_of_other_sentences_are_not_taken_over(tmp_path: Path) -> None:
+    parser = MemorisingParser(diary=tmp_path / "diary.txt")
+    options: dict[str, Any] = {"workdir": tmp_path / "work", "folds": 2, "k": 4, "processes": 1}
+    jackknife(TRAIN[:6], [parser], **options)
+    # Swapped halves: each fold's parser of the first run knows what the second run's parses.
+    lists = jackknife([*TRAIN[3:6], *TRAIN[:3]], [parser], **options)
+    assert not any(known([*TRAIN[3:6], *TRAIN[:3]], lists))
+    assert len(parser.records("train")) == 4
+
+
+def test_fingerprints_tell_train_from_dev() -> None:
+    parser = MemorisingParser(diary=Path("unused"))
+    a, b = TRAIN[0].to_conllu(), TRAIN[1].to_conllu()
+    keys = [
+        training_fingerprint(parser, train, dev)
+        for train, dev in (([a, b], []), ([a], [b]), ([b], [a]), ([b, a], []), ([a], []), ([], [a]))
+    ]
+    keys.append(training_fingerprint(replace(parser, name="other"), [a], []))
+    assert len(set(keys)) == len(keys)
+
+
+# The parsers of all of train
+
+
+def test_whole_parser_learns_from_train_and_stops_by_dev(tmp_path: Path) -> None:
+    parser = MemorisingParser(diary=tmp_path / "diary.txt")
+    whole = WholeTraining(TRAIN, DEV, [parser], directory=tmp_path / "work", n_threads=1)
+    whole.finish()
+    (record,) = parser.records("train")
+    assert record["of"] == texts(TRAIN)
+    assert record["dev"] == texts(DEV)
+
+
+# All of `train`
+
+
+def options(tmp_path: Path, **changes: Any) -> TrainOptions:
+    tmp_path.mkdir(exist_ok=True)
+    paths = {}
+    # One dev sentence stands in train too: its list tells which parser made it.
+    dev = [TRAIN[4], *DEV[1:]]
+    for name, part in (("train", TRAIN), ("dev", dev), ("test", TEST)):
+        paths[name] = tmp_path / f"{name}.conllu"
+        write_conllu(paths[name], part)
+    given = {
+        **paths, "output": tmp_path / "model", "parsers": ("sampling",), "k": 2, "folds": 3,
+        "processes": 1, "threads": 1, "seed": 3,
+        "settings": Settings(iterations=2, bits=10, manual_parts=("arc",)),
+    }  # fmt: skip
+    return TrainOptions(**{**given, **changes})
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorisingParser:
+    """The only parser of trainings, and nothing but the reranker saved."""
+    parser = MemorisingParser(diary=tmp_path / "diary.txt")
+    monkeypatch.setattr(plan_module, "make_parsers", lambda *_, **__: (parser,))
+    monkeypatch.setattr(
+        pipeline_module,
+        "_save_model",
+        lambda directory, plan, reranker, proposals: reranker.write_files(directory),
+    )
+    return parser
+
+
+def test_a_training_shows_each_parser_only_what_it_may_see(
+    tmp_path: Path, memory: MemorisingParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: dict[str, Any] = {}
+    real = pipeline_module.train_reranker
+
+    def spy(sentences: Any, lists: Any, *args: Any, **kwargs: Any) -> Any:
+        learned["sentences"], learned["lists"] = list(sentences), list(lists)
+        learned["seed"] = kwargs["seed"]
+        return real(sentences, lists, *args, **kwargs)
+
+    monkeypatch.setattr(pipeline_module, "train_reranker", spy)
+    report = train_pipeline(options(tmp_path))
+    folds = [r for r in memory.records("train") if not r["dev"]]
+    (whole,) = [r for r in memory.records("train") if r["dev"]]
+    assert len(folds) == 3
+    assert whole["of"] == texts(TRAIN)
+    assert whole["dev"] == texts([TRAIN[4], *DEV[1:]])
+    for record in folds:
+        assert set(record["of"]) < set(texts(TRAIN))
+    never = set(texts(TEST)) | set(texts(DEV[1:]))
+    for record in (*folds, whole):
+        assert not never & set(record["of"])
+        assert not set(texts(TEST)) & set(record["dev"])
+    # The reranker learns from train, and from lists of parsers that did not know its sentences.
+    assert texts(learned["sentences"]) == texts(TRAIN)
+    assert not any(known(TRAIN, learned["lists"]))
+    assert learned["seed"] == 3
+    assert {len(trees) for trees in learned["lists"]} == {2}  # of three trees each, k = 2
+    assert report.parts["dev"].trees == report.parts["test"].trees == 2
+    taken = report.run_time.parsers["memory"]
+    assert taken.keys() == {"whole", "folds"}
+    assert min(taken.values()) > 0
+    assert set(report.run_time.parser_speeds) == {"memory", "all"}
+    # Dev and test are parsed by the parser of all of train, which knows the one sentence.
+    of_dev = report.parts["dev"].scores
+    assert of_dev["base parser"].uas == pytest.approx(100 / 6)
+    assert of_dev["oracle"].uas == pytest.approx(100 / 6)
+    assert report.parts["test"].scores["oracle"].uas == 0
+    assert (report.parts["dev"].sentences, report.parts["test"].sentences) == (6, 5)
+    assert (report.parts["dev"].words, report.parts["test"].words) == (36, 30)
+
+
+def test_lists_of_train_are_still_the_folds_where_a_parser_is_known_for_dev(
+    tmp_path: Path, memory: MemorisingParser
+) -> None:
+    # A kept work directory, whose lists another training may take: nothing in them is known.
+    train_pipeline(options(tmp_path, workdir=tmp_path / "work"))
+    kept = (tmp_path / "work" / "train.kbest.conllu").read_text(encoding="utf-8")
+    assert "gold" not in kept
+    assert kept.count("\tchain\t") == 5 * len(TRAIN)
+    assert kept.count("# tk_candidate_1 = ") == kept.count("# tk_candidate_2 = ") == len(TRAIN)
+    assert "# tk_candidate_3" not in kept
+    # As earlier versions left it, so that it can be resumed.
+    assert {path.name for path in (tmp_path / "work").iterdir() if path.is_dir()} == {
+        "folds", "memory",
+    }  # fmt: skip
+    assert (tmp_path / "work" / "folds" / "fold-03" / "memory" / RECORD).is_file()
+    of_dev = (tmp_path / "work" / "dev.kbest.conllu").read_text(encoding="utf-8")
+    assert of_dev.count("\tgold\t") == 5
+
+
+def test_a_training_with_a_combiner_teaches_the_reranker_the_lists_that_it_extends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: MemorisingParser
+) -> None:
+    both = tuple(MemorisingParser(diary=memory.diary, name=name) for name in ("a", "b"))
+    monkeypatch.setattr(plan_module, "make_parsers", lambda *_, **__: both)
+    learned: list[Any] = []
+    made: list[Any] = []
+    combine, train = pipeline_module.combine_lists, pipeline_module.train_reranker
+
+    def spy_combine(sentences: Any, lists: Any, *args: Any, **kwargs: Any) -> Any:
+        assert texts(sentences) == texts(TRAIN)
+        assert not any(known(TRAIN, lists))
+        made.append(combine(sentences, lists, *args, **kwargs))
+        return made[-1]
+
+    def spy_train(sentences: Any, lists: Any, *args: Any, **kwargs: Any) -> Any:
+        learned.append(lists)
+        return train(sentences, lists, *args, **kwargs)
+
+    monkeypatch.setattr(pipeline_module, "combine_lists", spy_combine)
+    monkeypatch.setattr(pipeline_module, "train_reranker", spy_train)
+    report = train_pipeline(options(tmp_path))
+    assert {trees.sources for trees in learned[0]} == {("a", "b", "combiner")}
+    assert all(a is b for a, b in zip(learned[0], made[0][1], strict=True))
+    assert Reranker.from_disk(tmp_path / "model").combiner is not None
+    assert list(report.parts["dev"].scores) == [
+        "base parser", "b parser", "first of the list", "plain vote", "arc combiner",
+        "base reranker", "kernel reranker", "final system", "oracle",
+    ]  # fmt: skip
+
+
+# Parsers see words, not trees
+
+
+def blanked(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """The same words with a chain in place of the gold tree."""
+    return [s.with_tree(*chains(s)[0]) for s in sentences]
+
+
+def sources(inventory: LabelInventory) -> dict[str, Any]:
+    return {
+        "sampling": lambda: SamplingSource(
+            sampling_parsers.trained(), inventory=inventory, n_threads=1
+        ),
+        "biaffine": lambda: BiaffineSource(biaffine_parsers.trained(), inventory=inventory),
+        "spacy": lambda: SpacySource(
+            tiny_spacy.tiny_nlp(backward=True), backward=True, inventory=inventory
+        ),
+        "udpipe": lambda: UdpipeSource(udpipe_parsers.parser(), inventory=inventory),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sampling", "biaffine", "spacy", pytest.param("udpipe", marks=udpipe_parsers.needs_udpipe)],
+)
+def test_lists_and_scores_do_not_depend_on_the_gold_trees(name: str) -> None:
+    gold = [s for s in generate(30, seed=77) if len(s) < 15][:6]
+    inventory = LabelInventory()
+    source = MergedSource([sources(inventory)[name]()], n_threads=1)
+    lists = list(source.candidates(gold, k=5))
+    again = list(source.candidates(blanked(gold), k=5))
+    scores, blank_scores = source.score(gold, lists), source.score(blanked(gold), lists)
+    for left, right, a, b in zip(lists, again, scores, blank_scores, strict=True):
+        np.testing.assert_array_equal(left.heads, right.heads)
+        np.testing.assert_array_equal(left.labels, right.labels)
+        np.testing.assert_array_equal(left.scores, right.scores)
+        assert (left.base, left.bases) == (right.base, right.bases)
+        np.testing.assert_array_equal(a, b)
+
+
+# Merging
+
+
+def test_merged_lists_mark_the_own_tree_of_each_parser() -> None:
+    # Each parser knows one sentence; the scores that the other one gives are its own.
+    sentences = gold_sentences(2, start=300)
+    inventory = LabelInventory()
+    made = []
+    for name, s in zip("ab", sentences, strict=True):
+        parser = SimpleNamespace(name=name, _write=lambda *_, **__: None)
+        tree = [s.heads.tolist(), list(s.deprels)]
+        made.append(MemorisingSource(parser, {" ".join(s.forms): tree}, inventory))
+    of_first, of_second = MergedSource(made, n_threads=1).candidates(sentences, k=4)
+    assert of_first.heads[of_first.base].tolist() == sentences[0].heads.tolist()
+    assert of_first.heads[of_first.bases["b"]].tolist() == chains(sentences[0])[0][0]
+    assert of_second.heads[of_second.base].tolist() == chains(sentences[1])[0][0]
+    assert of_second.heads[of_second.bases["b"]].tolist() == sentences[1].heads.tolist()
+    assert of_first.scores.tolist() == [
+        [KNOWN, UNKNOWN - 2],
+        [UNKNOWN, UNKNOWN],
+        [UNKNOWN - 1, UNKNOWN - 1],
+        [UNKNOWN - 2, UNKNOWN - 2],
+    ]
+    assert of_second.scores.tolist() == [
+        [UNKNOWN, UNKNOWN],
+        [UNKNOWN - 1, UNKNOWN - 1],
+        [UNKNOWN - 2, UNKNOWN - 2],
+        [UNKNOWN - 2, KNOWN],
+    ]

@@ -1,0 +1,286 @@
+"""spaCy's own verbs on our models: train on, initialize, evaluate, package, check a config."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import spacy
+from pipelines import LISTENER, OWN_TOK2VEC, K, new_docs, parser_config, trained_model, trees
+from spacy.cli.convert import convert
+from spacy.cli.debug_config import debug_config
+from spacy.cli.evaluate import evaluate
+from spacy.cli.init_config import fill_config
+from spacy.cli.train import train as spacy_train
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import load_config, registry
+from test_component_training import QUICK, SMALL
+from trainings import options, parser_training, sampling_options, sampling_training, treebank
+
+from tk_spacy.errors import UserError
+from tk_spacy.evaluation.report import FINAL
+from tk_spacy.parsers.spacy_transition.training import load_spacy_config
+from tk_spacy.pipeline.from_examples import fold_config, suitable_steps
+from tk_spacy.pipeline.model_meta import stated_licence
+from tk_spacy.pipeline.tk_columns import TkColumns
+from tk_spacy.pipeline.tk_reranker import add_reranker
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.treebank.conllu import write_conllu
+from tk_spacy.treebank.synthetic import generate
+from tk_spacy.workflows.train.pipeline import train_pipeline
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+
+def corpus(part: str, nlp: Language):
+    return list(registry.readers.get("tk_spacy.ConlluCorpus.v1")(str(treebank()[part]))(nlp))
+
+
+# Training on
+
+
+@pytest.mark.parametrize("training", [parser_training, sampling_training])
+def test_verbs_a_model_can_be_trained_on(training):
+    nlp = spacy.load(training()[0])
+    assert nlp.resume_training() is not None
+    assert nlp.create_optimizer() is not None
+    nlp = spacy.load(training()[0])
+    assert nlp.update(corpus("dev", nlp)[:4]).keys() >= {"tk_reranker"}  # makes its own optimizer
+
+
+def test_verbs_a_model_saved_with_variables_can_be_trained_on(tmp_path):
+    shutil.copytree(parser_training()[0], tmp_path / "old")
+    config = load_config(tmp_path / "old" / "config.cfg", interpolate=False)
+    steps = config["training"]["optimizer"]["learn_rate"]["total_steps"]
+    assert steps == config["training"]["max_steps"] == 15
+    config["training"]["optimizer"]["learn_rate"]["total_steps"] = "${training.max_steps}"
+    config.to_disk(tmp_path / "old" / "config.cfg", interpolate=False)
+    nlp = spacy.load(tmp_path / "old")
+    assert nlp.resume_training() is not None
+    assert nlp.config["training"]["optimizer"]["learn_rate"]["total_steps"] == 15
+    again = spacy.blank("xx").from_config(load_config(tmp_path / "old" / "config.cfg"))
+    assert again.from_bytes(nlp.to_bytes()).resume_training() is not None
+
+
+def test_verbs_a_parser_trained_by_our_config_can_be_trained_on(tmp_path):
+    changes = {
+        "components.parser.model.tok2vec.encode.width": 16,
+        "components.parser.model.tok2vec.encode.depth": 1,
+        "components.parser.model.hidden_width": 16,
+        "training.max_steps": 2,
+        "training.eval_frequency": 1,
+        "paths.train": str(treebank()["dev"]),
+        "paths.dev": str(treebank()["dev"]),
+    }
+    spacy_train(CONFIGS / "parser.cfg", tmp_path, overrides=changes)
+    assert spacy.load(tmp_path / "model-last").resume_training() is not None
+
+
+def test_verbs_initialize_a_model_again():
+    nlp = spacy.load(sampling_training()[0])
+    before = nlp.get_pipe("tk_parser").to_bytes()
+    nlp.config["initialize"]["components"]["tk_reranker"] = {"settings": QUICK}
+    nlp.initialize(lambda: list(read_examples(generate(20, seed=5), nlp)))
+    assert nlp.get_pipe("tk_parser").to_bytes() != before
+    assert all(doc._.tk_reranker for doc in nlp.pipe(new_docs(nlp, 3)))
+
+
+def test_verbs_initialize_trains_parsers_as_long_as_it_helps():
+    nlp = spacy.load(parser_training()[0])
+    assert nlp.config["training"]["batcher"]["size"] == 300
+    assert suitable_steps(nlp, 280) == 50  # passes over a single batch
+    assert suitable_steps(nlp, 301) == 100
+    assert suitable_steps(nlp, 100_000) == 1000
+    found = spacy.util.load_config_from_str(fold_config(nlp, "parser", max_steps=50))
+    assert found["training"]["optimizer"]["learn_rate"]["total_steps"] == 50
+
+
+# What a model says of itself
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    path = tmp_path_factory.mktemp("named") / "model"
+    report = train_pipeline(sampling_options(path, name="my_model", licence="CC BY 4.0"))
+    return path, report
+
+
+def test_verbs_meta_has_the_pipeline_s_own_scores(named):
+    path, report = named
+    nlp = spacy.load(path)
+    found = nlp.evaluate(corpus("dev", nlp))
+    found.pop("speed")
+    stated = nlp.meta["performance"]
+    by_label, found_by_label = stated.pop("dep_las_per_type"), found.pop("dep_las_per_type")
+    assert by_label.keys() == found_by_label.keys()
+    for label, scores in by_label.items():
+        assert scores == pytest.approx(found_by_label[label])
+    assert stated.keys() == {"dep_uas", "dep_las", "dep_uas_with_punct", "dep_las_with_punct"}
+    assert stated == pytest.approx({key: found[key] for key in stated})
+    final = report.parts["dev"].scores[FINAL]
+    assert 100 * stated["dep_uas_with_punct"] == pytest.approx(final.uas)
+    assert 100 * stated["dep_las_with_punct"] == pytest.approx(final.las)
+
+
+def test_verbs_meta_has_no_scores_of_a_parser_that_came_along():
+    nlp = spacy.load(parser_training()[0])
+    stated, final = nlp.meta["performance"], parser_training()[1].parts["dev"].scores[FINAL]
+    assert 100 * stated["dep_las_with_punct"] == pytest.approx(final.las)
+    assert "parser_loss" not in stated
+
+
+def test_verbs_meta_says_what_the_model_is(named, tmp_path):
+    meta = json.loads((named[0] / "meta.json").read_text(encoding="utf-8"))
+    assert (meta["name"], meta["version"], meta["license"]) == ("my_model", "0.1.0", "CC BY 4.0")
+    assert meta["sources"] == [{"name": "UD_Synthetic", "license": ""}]
+    assert "trained on UD_Synthetic" in meta["description"]
+    plain = json.loads((sampling_training()[0] / "meta.json").read_text(encoding="utf-8"))
+    assert (plain["name"], plain["version"]) == ("ud_synthetic", "0.1.0")
+    # In a process of its own: spaCy leaves files open, and warnings are errors here.
+    command = [sys.executable, "-m", "spacy", "package", named[0], tmp_path, "--build", "none"]
+    subprocess.run(command, capture_output=True, check=True)
+    readme = (tmp_path / "xx_my_model-0.1.0" / "README.md").read_text(encoding="utf-8")
+    assert "| **License** | `CC BY 4.0` |" in readme
+    assert f"| `DEP_LAS` | {100 * meta['performance']['dep_las']:.2f} |" in readme
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "a b"}, "name is 'a b'; it must be ASCII letters.* as in 'a_b'"),
+        ({"name": "1x"}, "name is '1x'; .* as in 'model_1x'"),
+        ({"version": "new"}, "version is 'new'; it must be one such as '0.1.0'"),
+        ({"licence": "a\nb"}, "licence is 'a.nb'; it must be one line of text"),
+    ],
+)
+def test_verbs_meta_of_wrong_values(given, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        sampling_options(tmp_path / "model", **given)
+
+
+def test_verbs_name_of_a_model_without_parser(tmp_path):
+    with pytest.raises(UserError, match="licence would have no effect"):
+        replace(options(tmp_path / "model"), licence="MIT")
+
+
+def test_verbs_licence_of_a_treebank(tmp_path):
+    assert stated_licence(tmp_path) == ""
+    (tmp_path / "LICENSE.txt").write_text("\nThis work is\nfree.\n\nMore.\n", encoding="utf-8")
+    assert stated_licence(tmp_path) == "This work is free."
+    (tmp_path / "README.md").write_text("# T\nLicense: CC BY-SA 4.0\nX: y\n", encoding="utf-8")
+    assert stated_licence(tmp_path) == "CC BY-SA 4.0"
+
+
+# Evaluation
+
+
+def test_verbs_evaluate_gives_the_report_s_scores(named, tmp_path):
+    path, report = named
+    final = report.parts["test"].scores[FINAL]
+    convert(
+        treebank()["test"], tmp_path, file_type="spacy", n_sents=4, silent=True, converter="conllu"
+    )
+    nlp = spacy.load(path)
+    by_reader = nlp.evaluate(corpus("test", nlp))
+    nlp.add_pipe("tk_columns", first=True, config={"path": str(treebank()["test"])})
+    nlp.to_disk(tmp_path / "model")
+    evaluate(
+        str(tmp_path / "model"),
+        (tmp_path / treebank()["test"].name).with_suffix(".spacy"),
+        tmp_path / "s.json",
+        gold_preproc=True,
+    )
+    by_command = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    for found in (by_reader, by_command):
+        assert 100 * found["dep_uas_with_punct"] == pytest.approx(final.uas)
+        assert 100 * found["dep_las_with_punct"] == pytest.approx(final.las)
+
+
+def test_verbs_columns_of_a_file(tmp_path):
+    first, second = generate(2, seed=3)
+    twin = replace(first, lemmas=tuple(f"{lemma}x" for lemma in first.lemmas))
+    path = tmp_path / "some.conllu"
+    write_conllu(path, [first, second, twin])
+    nlp = spacy.blank("xx")
+    found = nlp.add_pipe("tk_columns", config={"path": str(path)})
+    assert isinstance(found, TkColumns)
+    for expected in (first, twin, first, second):
+        doc = nlp(Doc(nlp.vocab, words=list(expected.forms)))
+        given = doc_from_sentence(nlp.vocab, expected)
+        columns = ["TAG", "POS", "MORPH", "LEMMA", "SENT_START"]
+        assert doc.to_array(columns).tolist() == given.to_array(columns).tolist()
+    with pytest.warns(UserWarning, match="some.conllu has no sentence 'other words': its words"):
+        doc = nlp(Doc(nlp.vocab, words=["other", "words"]))
+    assert not doc.has_annotation("TAG")
+    nlp(Doc(nlp.vocab, words=["other", "words"]))  # said once
+    with pytest.raises(UserError, match="tk_columns: path is not set"):
+        TkColumns(nlp, path=None)(doc)
+
+
+# Configs
+
+
+def listening_pipeline(folder: Path) -> str:
+    """A French pipeline whose parser and tagger share a tok2vec."""
+    nlp = spacy.blank("fr")
+    nlp.add_pipe("tok2vec", config={"model": OWN_TOK2VEC})
+    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}
+    nlp.add_pipe("tagger", config={"model": tagger})
+    nlp.add_pipe("parser", config=parser_config(LISTENER))
+    nlp.initialize(lambda: list(read_examples(generate(30, seed=5), nlp)))
+    nlp.to_disk(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.cfg")), ids=lambda path: path.stem)
+def test_verbs_configs_are_accepted(path, tmp_path):
+    changes = {"paths.train": str(treebank()["dev"]), "paths.dev": str(treebank()["dev"])}
+    if "spacy_pipeline = null" in (text := path.read_text(encoding="utf-8")):
+        spacy_pipeline = listening_pipeline(tmp_path / "fr")
+        changes |= {"paths.upstream": spacy_pipeline, "nlp.lang": "fr"}
+        text = text.replace(
+            "spacy_pipeline = null", f"spacy_pipeline = {json.dumps(spacy_pipeline)}"
+        )
+        text = text.replace('lang = "xx"', 'lang = "fr"')
+    debug_config(path, overrides=changes)
+    (tmp_path / "some.cfg").write_text(text, encoding="utf-8")
+    fill_config(tmp_path / "filled.cfg", tmp_path / "some.cfg", silent=True)
+    debug_config(tmp_path / "filled.cfg", overrides=changes)
+
+
+def test_verbs_default_config_is_the_one_that_work_directories_know():
+    keys = load_spacy_config(None)
+    assert "tokenizer" not in keys["nlp"]
+    assert keys["initialize"] == {}
+    assert keys["training"]["before_to_disk"] is None
+
+
+def test_verbs_rerank_a_pipeline_with_a_shared_tok2vec(tmp_path):
+    spacy_pipeline = listening_pipeline(tmp_path / "fr")
+    trained_model().to_disk(tmp_path / "reranker")
+    changes = {
+        "paths.upstream": spacy_pipeline,
+        "nlp.lang": "fr",
+        "paths.train": str(treebank()["train"]),
+        "paths.dev": str(treebank()["dev"]),
+        **SMALL,
+        "initialize.components.tk_reranker.max_steps": 2,
+    }
+    spacy_train(CONFIGS / "rerank_pipeline.cfg", tmp_path / "out", overrides=changes)
+    made = spacy.load(tmp_path / "out" / "model-last")
+    assert made.pipe_names == ["parser", "tk_reranker"]
+    assert made.resume_training() is not None
+    whole = spacy.load(spacy_pipeline)
+    parsed = trees(whole.pipe(new_docs(whole, 4)))
+    assert trees(made.get_pipe("parser").pipe(new_docs(made, 4))) == parsed  # as it was
+    whole.add_pipe("tk_reranker", source=made)
+    whole.to_disk(tmp_path / "whole")
+    again = spacy.load(tmp_path / "whole")
+    assert all(doc._.tk_reranker for doc in whole.pipe(new_docs(whole, 4)))
+    assert trees(again.pipe(new_docs(again, 4))) == trees(whole.pipe(new_docs(whole, 4)))
+    assert add_reranker(spacy.load(spacy_pipeline), trained_model(), k=K).sources == ("parser",)

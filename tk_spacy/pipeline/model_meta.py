@@ -1,0 +1,91 @@
+"""What a saved pipeline says of itself in meta.json: `spacy package` and `spacy info` show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from tk_spacy.about import __version__
+from tk_spacy.pipeline.scorer import score_dependencies
+from tk_spacy.spacy_io.conversion import doc_from_sentence
+
+MAX_LICENCE = 200
+"""Characters of a licence's first paragraph that are enough to know it by."""
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from tk_spacy.treebank.conllu import Sentence
+
+
+def describe(
+    nlp: Language,
+    *,
+    name: str,
+    version: str,
+    licence: str,
+    treebank: str,
+    treebank_licence: str,
+    parsers: Sequence[str],
+    performance: dict[str, Any],
+) -> None:
+    """Fill in a pipeline's meta: what a parser in it brought along is that parser's own.
+
+    treebank, treebank_licence: what it was trained on.  parsers: what their scores are called.
+    performance: see `spacy_scores`.
+    """
+    nlp.meta.update(
+        name=name,
+        version=version,
+        license=licence,
+        description=(
+            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a "
+            f"reranker of the trees of {', '.join(parsers)}. It reads tags, features and lemmas "
+            f"and does not predict them; the scores are those with the gold ones, on dev."
+        ),
+        sources=[{"name": treebank, "license": treebank_licence}],
+        performance=performance,
+    )
+
+
+def spacy_scores(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> dict[str, Any]:
+    """Scores of trees as `spacy evaluate` makes them of a pipeline that finds these trees.
+
+    gold, parsed: aligned sentences of the same words.
+    """
+    vocab = Vocab()
+    examples = [
+        Example(
+            doc_from_sentence(vocab, found, with_tree=True, gold_tags=False),
+            doc_from_sentence(vocab, right, with_tree=True),
+        )
+        for right, found in zip(gold, parsed, strict=True)
+    ]
+    return score_dependencies(examples)
+
+
+def stated_licence(folder: Path) -> str:
+    """What a treebank's folder says of its licence, in one line; empty where it says nothing.
+
+    Its README has a line "License: ..." in Universal Dependencies; else it is how LICENSE begins.
+    """
+    for path in sorted(folder.glob("README*")):
+        if found := re.search(r"^Licen[sc]e:[ \t]*(\S.*)$", _text(path), re.MULTILINE):
+            return found[1].strip()
+    for path in sorted(folder.glob("LICEN[SC]E*")):
+        paragraph, *_ = re.split(r"\n\s*\n", _text(path).strip(), maxsplit=1)
+        if first := " ".join(paragraph.split()):
+            return first if len(first) <= MAX_LICENCE else first[:MAX_LICENCE].rstrip() + " ..."
+    return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

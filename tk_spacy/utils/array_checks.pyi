@@ -1,0 +1,6 @@
+from typing import Any
+
+from numpy.typing import DTypeLike, NDArray
+
+def checked(name: str, values: object, dtype: DTypeLike, *shape: int | None) -> NDArray[Any]: ...
+def checked_range(name: str, values: NDArray[Any], low: int, high: int) -> None: ...
