@@ -159,7 +159,7 @@ def options(tmp_path: Path, **changes: Any) -> TrainOptions:
         paths[name] = tmp_path / f"{name}.conllu"
         write_conllu(paths[name], part)
     given = {
-        **paths, "output": tmp_path / "model", "views": ("sampling",), "k": 2, "folds": 3,
+        **paths, "output": tmp_path / "model", "parsers": ("sampling",), "k": 2, "folds": 3,
         "processes": 1, "threads": 1, "seed": 3,
         "settings": Settings(iterations=2, bits=10, manual_parts=("arc",)),
     }  # fmt: skip

@@ -31,6 +31,14 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace a model that is there already.")
 ]
 
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Seed of the parsers, the tuning split and the bootstrap.",
+        show_default="0",
+    ),
+]
 Name = Annotated[
     str | None,
     typer.Option(
@@ -50,14 +58,6 @@ Licence = Annotated[
     ),
 ]
 
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Seed of the parsers, the tuning split and the bootstrap.",
-        show_default="0",
-    ),
-]
 
 Folds = Annotated[
     int | None,

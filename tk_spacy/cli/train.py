@@ -40,8 +40,6 @@ def train_cli(
         ),
     ] = None,
     folds: parser_options.Folds = None,
-    name: parser_options.Name = None,
-    licence: parser_options.Licence = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -59,6 +57,8 @@ def train_cli(
             "given repeatedly.",
         ),
     ] = None,
+    name: parser_options.Name = None,
+    licence: parser_options.Licence = None,
     seed: parser_options.Seed = None,
     threads: Threads = None,
     processes: parser_options.Processes = None,
@@ -129,16 +129,16 @@ def train_cli(
     }
     with shell.guard(on_interrupt=how_to_resume):
         changes = parsed(settings or [])
-        of_flags = {key: value for key, (_, value) in flags.items() if value is not None}
+        of_flags = {name: value for name, (_, value) in flags.items() if value is not None}
         of_old, instead = changes_of(old, parsers=parsers)
         if config is not None and is_spacy_config(config):
             # What --config named before there was a config of ours.
             of_old["parsers.spacy.config"] = config
             instead.append(f"--set parsers.spacy.config={config} (a spaCy training config)")
             config = None
-        for key in changes.keys() & (of_flags.keys() | of_old.keys()):
-            flag = flags[key][0] if key in of_flags else "an option"
-            raise OptionError(f"{flag} and --set {key} say the same thing; give one of them")
+        for twice in changes.keys() & (of_flags.keys() | of_old.keys()):
+            flag = flags[twice][0] if twice in of_flags else "an option"
+            raise OptionError(f"{flag} and --set {twice} say the same thing; give one of them")
         if instead:
             shell.note(f"Options that are settings now work as before; write: {' '.join(instead)}")
         options = train_options(config, {**changes, **of_old, **of_flags}, overwrite=overwrite)
