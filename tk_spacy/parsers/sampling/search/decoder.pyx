@@ -18,9 +18,8 @@ from tk_spacy.features.columns cimport FIRST_MORPH
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.features.templates cimport Words, words_of
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
-from tk_spacy.parsers.sampling.search.lattice cimport (
-    STOPPED, arrange, begin, build, ensure, release, take,
-)
+from tk_spacy.parsers.sampling.search.structs cimport STOPPED
+from tk_spacy.parsers.sampling.search.lattice cimport arrange, begin, build, ensure, release, take
 from tk_spacy.parsers.sampling.search.pruning cimport keep_heads, score_heads
 from tk_spacy.parsers.sampling.search.search cimport release_search, search
 from tk_spacy.parsers.sampling.search.tree cimport exact_score

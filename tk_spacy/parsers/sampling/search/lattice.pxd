@@ -3,7 +3,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from tk_spacy.features.templates cimport Words
-from tk_spacy.parallel.stopping cimport Watch
 from tk_spacy.parsers.sampling.search.structs cimport Buffer, Lattice, Model
 
 cdef void *ensure(Buffer *buffer, size_t size) noexcept nogil

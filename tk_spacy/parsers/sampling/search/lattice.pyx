@@ -14,7 +14,9 @@ from tk_spacy.features.columns cimport FIRST_MORPH
 from tk_spacy.features.templates cimport Sink, Words, id_sink, most_features
 from tk_spacy.parallel.stopping cimport is_stopped
 from tk_spacy.parsers.sampling.search.crossing cimport crossing_score
-from tk_spacy.parsers.sampling.search.structs cimport ELSEWHERE, UNDER_ROOT, Buffer, Lattice, Model
+from tk_spacy.parsers.sampling.search.structs cimport (
+    ELSEWHERE, STOPPED, UNDER_ROOT, Buffer, Lattice, Model,
+)
 from tk_spacy.parsers.sampling.search.templates cimport MOST_EXTRA, arc_templates
 
 cdef enum:

@@ -8,8 +8,7 @@ from libc.stdint cimport int32_t
 
 from tk_spacy.features.templates cimport Sink, id_sink, listed_score
 from tk_spacy.parallel.stopping cimport is_stopped
-from tk_spacy.parsers.sampling.search.lattice cimport STOPPED
-from tk_spacy.parsers.sampling.search.structs cimport Lattice, Model
+from tk_spacy.parsers.sampling.search.structs cimport STOPPED, Lattice, Model
 from tk_spacy.parsers.sampling.search.templates cimport pruner_templates
 
 

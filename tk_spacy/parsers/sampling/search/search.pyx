@@ -16,12 +16,12 @@ from libc.string cimport memcpy, memset
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.parallel.stopping cimport is_stopped
 from tk_spacy.parsers.sampling.search.climbing cimport beyond_rounding, climb
-from tk_spacy.parsers.sampling.search.lattice cimport STOPPED, ensure
+from tk_spacy.parsers.sampling.search.lattice cimport ensure
 from tk_spacy.parsers.sampling.search.pool cimport offer, set_least
 from tk_spacy.parsers.sampling.search.starts cimport (
     chances, choose_arcs, draw_start, first_order_trees,
 )
-from tk_spacy.parsers.sampling.search.structs cimport NONE, Lattice, Model, Pool, Search
+from tk_spacy.parsers.sampling.search.structs cimport NONE, STOPPED, Lattice, Model, Pool, Search
 from tk_spacy.parsers.sampling.search.tree cimport exact_score
 from tk_spacy.trees.spanning cimport free_spanning
 

@@ -4,6 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from tk_spacy.features.templates cimport Words
+from tk_spacy.parallel.stopping cimport Watch
 from tk_spacy.trees.spanning cimport SpanningScratch
 
 cdef enum:
