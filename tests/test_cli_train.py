@@ -135,7 +135,7 @@ def test_cli_train_wrong_choices(tmp_path: Path, option: str, value: str, messag
 def test_cli_train_refuses_options_of_parsers_that_it_does_not_need(
     tmp_path: Path, option: tuple[object, ...]
 ) -> None:
-    name = str(option[0]).removeprefix("--")
+    name = str(option[0]).removeprefix("--").replace("views", "parsers")
     message = f"{name} would have no effect: candidates are given for all parts, so no parser"
     assert_refused(train(tmp_path / "model", *option), tmp_path, message)
 

@@ -25,7 +25,7 @@ from tk_spacy.treebank.conllu import load_treebank
 from tk_spacy.workflows.train.inputs import make_plan
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
-ALONE = {"views": ("sampling",)}
+ALONE = {"parsers": ("sampling",)}
 
 
 def test_pipeline_never_replaces_what_is_no_model(tmp_path: Path) -> None:
@@ -79,10 +79,16 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({"threads": 0}, "threads is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**32}, "it must be from 0 to 4294967295"),
-        ({"views": ("spacy",), "upstream": "some_model", "max_steps": 5}, "none is trained"),
-        ({"views": ("turbo",)}, "unknown parser 'turbo'; choose from sampling, spacy"),
-        ({"views": ()}, "parsers are none"),
-        ({**ALONE, "upstream": "some_model"}, "a spaCy pipeline concerns the spacy parser only"),
+        (
+            {"parsers": ("spacy",), "spacy_pipeline": "some_model", "max_steps": 5},
+            "none is trained",
+        ),
+        ({"parsers": ("turbo",)}, "unknown parser 'turbo'; choose from sampling, spacy"),
+        ({"parsers": ()}, "parsers are none"),
+        (
+            {**ALONE, "spacy_pipeline": "some_model"},
+            "a spaCy pipeline concerns the spacy parser only",
+        ),
         ({**ALONE, "config": Path("some.cfg")}, "a config concerns the spacy parser only"),
         (
             {**ALONE, "max_steps": 5},
@@ -91,20 +97,32 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
         ({**ALONE, "backward": False}, "no backward twin concerns the spacy parser only"),
         ({**ALONE, "search": "beam"}, "search by beam concerns the spacy parser only"),
         (
-            {"views": ("spacy",), "sampling": {"order": 2}},
+            {"parsers": ("spacy",), "sampling": {"order": 2}},
             "order concerns the sampling parser only",
         ),
         ({"test": None}, "no test treebank"),
-        ({"views": ("spacy",)}, "parsers would have no effect: candidates are given for all parts"),
+        (
+            {"parsers": ("spacy",)},
+            "parsers would have no effect: candidates are given for all parts",
+        ),
         ({"sampling": {"epochs": 3}}, "epochs would have no effect: candidates are given for all"),
         ({"folds": 3}, "folds would have no effect: .* no parser is trained or asked; leave it"),
         ({"processes": 1}, "processes would have no effect"),
-        ({"asked": frozenset({"output", "views"})}, "parsers would have no effect"),
-        ({"candidates": None, "views": ("spacy",), "upstream": "m", "folds": 3}, "is given, so no"),
+        ({"asked": frozenset({"output", "parsers"})}, "parsers would have no effect"),
+        (
+            {"candidates": None, "parsers": ("spacy",), "spacy_pipeline": "m", "folds": 3},
+            "is given, so no",
+        ),
         ({"dev_candidates": None, "folds": 3}, "for train, so there is no jackknife"),
-        ({"views": ("spacy",), "upstream": "m", "folds": 3}, "folds would have no effect"),
-        ({"views": ("spacy",), "upstream": "m", "backward": False}, "backward would have no"),
-        ({"views": ("sampling", "spacy"), "upstream": "m"}, "the sampling parser cannot be used"),
+        ({"parsers": ("spacy",), "spacy_pipeline": "m", "folds": 3}, "folds would have no effect"),
+        (
+            {"parsers": ("spacy",), "spacy_pipeline": "m", "backward": False},
+            "backward would have no",
+        ),
+        (
+            {"parsers": ("sampling", "spacy"), "spacy_pipeline": "m"},
+            "the sampling parser cannot be used",
+        ),
     ],
 )
 def test_pipeline_refuses_options_that_make_no_sense(

@@ -79,7 +79,7 @@ def udpipe_training() -> tuple[Path, TrainReport]:
 
 
 def udpipe_options(output: Path, **changes: Any) -> Any:
-    own = {"views": ("sampling", "udpipe"), "sampling": QUICK_SAMPLING, "udpipe": QUICK}
+    own = {"parsers": ("sampling", "udpipe"), "sampling": QUICK_SAMPLING, "udpipe": QUICK}
     return parser_options(output, **{**own, "max_steps": None, **changes})
 
 

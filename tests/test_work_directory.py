@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from counting_parser import CountingParser
 from test_cli import invoke
-from test_views import SENTENCES, A, B, folded
+from test_parsers import SENTENCES, A, B, folded
 from trainings import Recorder, sampling_options, sampling_training, treebank
 
 from tk_spacy.ensemble.trained_parsers import (

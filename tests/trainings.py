@@ -101,7 +101,15 @@ def list_files() -> dict[str, Path]:
 
 
 def options(output: Path, **changes: Any) -> TrainOptions:
-    """Options for a training from ready lists: no parser, a second or so."""
+    """Options for a training from ready lists: no parser, a second or so.
+
+    changes: by the names of TrainOptions, and settings of parsers by the names of their kinds.
+    """
+    kinds = ("sampling", "biaffine", "udpipe")
+    of_parsers = {kind: changes.pop(kind) for kind in kinds if changes.get(kind)}
+    changes = {name: value for name, value in changes.items() if name not in kinds}
+    if of_parsers:
+        changes["parser_settings"] = {**changes.get("parser_settings", {}), **of_parsers}
     ready, files = list_files(), treebank()
     made = TrainOptions(
         train=files["train"],
@@ -147,22 +155,27 @@ def parsers_training() -> tuple[Path, TrainReport]:
     """A model with a sampling parser and a tiny spaCy parser."""
     path = folder() / "parsers-model"
     config = tiny_config(folder() / "tiny.cfg")
-    parsers = {"views": ("sampling", "spacy"), "config": config, "backward": False, "max_steps": 15}
+    parsers = {
+        "parsers": ("sampling", "spacy"),
+        "config": config,
+        "backward": False,
+        "max_steps": 15,
+    }
     return path, train_pipeline(sampling_options(path, **parsers))
 
 
 def sampling_options(output: Path, **changes: Any) -> TrainOptions:
     """Options for a training that trains a sampling parser."""
-    own = {"views": ("sampling",), "sampling": QUICK_SAMPLING, "max_steps": None}
+    own = {"parsers": ("sampling",), "sampling": QUICK_SAMPLING, "max_steps": None}
     return parser_options(output, **{**own, **changes})
 
 
 def parser_options(output: Path, **changes: Any) -> TrainOptions:
     """Options for a training that trains its parsers, or is given one."""
     none = {"candidates": None, "dev_candidates": None, "test_candidates": None}
-    quick = {"views": ("spacy",), "folds": 2, "processes": 1, "k": 6, "max_steps": 15}
-    if changes.get("upstream") or changes.get("candidates"):  # no jackknife
-        quick = {"views": ("spacy",), "k": 6, "max_steps": quick["max_steps"]}
+    quick = {"parsers": ("spacy",), "folds": 2, "processes": 1, "k": 6, "max_steps": 15}
+    if changes.get("spacy_pipeline") or changes.get("candidates"):  # no jackknife
+        quick = {"parsers": ("spacy",), "k": 6, "max_steps": quick["max_steps"]}
     return options(output, **{**none, **quick, **changes})
 
 

@@ -54,7 +54,7 @@ def file_options(output: Path, *parsers: str, **changes: Any) -> Any:
     """Options of a training with the parsers "single" and "lists" in files."""
     files = {"single": single(), "lists": list_files()}
     given = {name: files[name] for name in files if f"file:{name}" in parsers}
-    own = {"views": parsers, "parser_files": given, "max_steps": None}
+    own = {"parsers": parsers, "parser_files": given, "max_steps": None}
     if "sampling" in parsers:
         own["sampling"] = QUICK_SAMPLING
     else:

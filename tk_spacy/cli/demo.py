@@ -13,7 +13,7 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.parser_options import SAMPLING_DEFAULT
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
-from tk_spacy.cli.training import changed, chosen_parsers, show_training
+from tk_spacy.cli.training import changed, chosen_parsers, of_parsers, show_training
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.parsers.names import BIAFFINE, DEFAULT_PARSERS, SPACY
@@ -69,8 +69,10 @@ def demo(
             test=files["test"],
             output=model,
             parsers=parsers,
-            sampling=changed(epochs=epochs),
-            biaffine={"epochs": BIAFFINE_EPOCHS} if BIAFFINE in kinds(parsers) else {},
+            parser_settings=of_parsers(
+                sampling=changed(epochs=epochs),
+                biaffine={"epochs": BIAFFINE_EPOCHS} if BIAFFINE in kinds(parsers) else {},
+            ),
             **of_spacy,  # type: ignore[arg-type]
             max_steps=max_steps,
             folds=3,

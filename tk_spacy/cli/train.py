@@ -14,9 +14,11 @@ from tk_spacy.cli.training import (
     changed,
     chosen_parsers,
     named_options,
+    of_parsers,
     parser_files,
     show_training,
 )
+from tk_spacy.parsers.kinds import parsers_help
 from tk_spacy.parsers.names import DEFAULT_PARSERS
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
@@ -44,10 +46,9 @@ def train_cli(
         str | None,
         typer.Option(
             metavar="PARSER,...",
-            help="Parsers that propose trees and score those of all, the main one first: sampling "
-            "(needs nothing but the treebank), spacy (a neural network that decides step by step), "
-            "biaffine (one that scores all arcs), udpipe (UDPipe 1's parser, one tree a sentence), "
-            "file:NAME (any other parser, see --view-file); all are trained on the CPU.",
+            help="Parsers that propose trees and score those of all, the main one first: "
+            f"{parsers_help()}; all are trained on the CPU. A second one of a kind differs in "
+            "settings of its own, as in sampling:order=2:seed=7.",
             show_default=f"{','.join(DEFAULT_PARSERS)}, or spacy with --upstream",
             rich_help_panel=parser_options.PARSERS,
         ),
@@ -152,16 +153,18 @@ def train_cli(
             overwrite=overwrite,
             workdir=workdir,
             parsers=chosen_parsers(parsers, spacy_pipeline=spacy_pipeline),
-            sampling=changed(
-                epochs=epochs,
-                order=order,
-                restarts=restarts,
-                kernel_scale=parser_kernel_scale,
-                extra=None if extra is None else split(extra),
+            parser_settings=of_parsers(
+                sampling=changed(
+                    epochs=epochs,
+                    order=order,
+                    restarts=restarts,
+                    kernel_scale=parser_kernel_scale,
+                    extra=None if extra is None else split(extra),
+                ),
+                biaffine=changed(epochs=biaffine_epochs),
+                udpipe=UdpipeSettings.from_text(udpipe or ""),
             ),
-            udpipe=UdpipeSettings.from_text(udpipe or ""),
             parser_files=parser_files(parser_file or ()),
-            biaffine=changed(epochs=biaffine_epochs),
             spacy_pipeline=spacy_pipeline,
             backward=backward,
             config=config,

@@ -52,6 +52,11 @@ def changed(**given: float | tuple[str, ...] | None) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def of_parsers(**given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The settings of kinds of parsers that a user gave; none for a kind without any."""
+    return {kind: settings for kind, settings in given.items() if settings}
+
+
 def parser_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
     """The files of `--view-file NAME.PART=FILE` or `NAME=DIRECTORY`, by name and part.
 

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tk_spacy.errors import CandidateError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource, is_kbest, matched
-from tk_spacy.parsers.names import FILE_PREFIX, PARSER_NAMES
+from tk_spacy.parsers.base import Shared
+from tk_spacy.parsers.kinds import parser_names
+from tk_spacy.parsers.names import FILE, FILE_PREFIX
 from tk_spacy.parsers.trainable import GivenParser
 from tk_spacy.treebank.conllu import Sentence, read_conllu
 from tk_spacy.utils.workdir import fingerprint
@@ -26,10 +28,10 @@ _SOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 def check_source_name(name: str) -> None:
     """Raises UserError for what cannot be the name of a file parser's scores."""
-    if not _SOURCE_NAME.fullmatch(name) or name in PARSER_NAMES:
+    if not _SOURCE_NAME.fullmatch(name) or name in parser_names():
         raise UserError(
             f"{FILE_PREFIX}{name}: {name!r} cannot name a parser; take letters, digits, - and _, "
-            f"a letter first, and none of {', '.join(PARSER_NAMES)}"
+            f"a letter first, and none of {', '.join(parser_names())}"
         )
 
 
@@ -73,11 +75,20 @@ class ExternalParser(GivenParser):
     uas: of the first trees, by part.
     """
 
+    kind: ClassVar[str] = FILE
+
     source: str
     parts: tuple[tuple[str, str, str], ...]
     scored: bool
     train_digest: str
     uas: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def make(
+        cls, name: str, settings: Mapping[str, tuple[Path, Path]], shared: Shared
+    ) -> ExternalParser:
+        """A parser of that name, FILE_PREFIX and all; settings: its files, see `read`."""
+        return cls.read(name.removeprefix(FILE_PREFIX), settings)
 
     @classmethod
     def read(cls, source: str, parts: Mapping[str, tuple[Path, Path]]) -> ExternalParser:
@@ -117,7 +128,7 @@ class ExternalParser(GivenParser):
 
     @property
     def name(self) -> str:
-        """As `--views` names it."""
+        """As a user names it."""
         return f"{FILE_PREFIX}{self.source}"
 
     def notes(self) -> Iterator[str]:

@@ -25,6 +25,7 @@ from tk_spacy.kbest.candidates import (
     in_batches,
 )
 from tk_spacy.kernels.support import Support
+from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.sampling.kernel.decoding import decode_with_kernel
 from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, part_slots
 from tk_spacy.parsers.sampling.search.decoder import Scorer, decode
@@ -37,7 +38,6 @@ from tk_spacy.utils.model_dirs import model_places
 from tk_spacy.utils.serialization import (
     META,
     PARSER_FORMAT,
-    StoredModel,
     dense,
     from_npz,
     sparse,
@@ -62,7 +62,7 @@ of LAS; beside other parsers nothing on three dev sets, and the search is three 
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SamplingParser(StoredModel):
+class SamplingParser(StoredParser):
     """A trained sampling parser.
 
     schema: fields and their values.  settings: as trained.
@@ -108,6 +108,25 @@ class SamplingParser(StoredModel):
     def labels(self) -> tuple[str, ...]:
         """The DEPREL values that it can give."""
         return tuple(self.schema.labels)
+
+    @property
+    def single_root(self) -> bool:
+        """Whether every tree that it gives has one root."""
+        return self.settings.single_root
+
+    def facts(self) -> dict[str, Any]:
+        """What it reads, and the parts of its kernel, if it has one."""
+        kernel = self.kernel
+        return {
+            "properties": [prop.name for prop in self.schema.properties],
+            "pos": self.schema.pos_column,
+            "kernel": None
+            if kernel is None
+            else {
+                "gamma": kernel.gamma,
+                "support_parts": {name: len(p) for name, p in kernel.support.types.items()},
+            },
+        }
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None

@@ -16,15 +16,13 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parallel.processes import begin_child, ending, spawning
 from tk_spacy.parallel.threads import effective_n_threads
-from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.utils.atomic_files import STDOUT
-from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.workdir import WORK_MARK, check_regular
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
-from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.model import open_main_parser, open_model
 
 SUFFIX = ".conllu"
 FILE_SUFFIXES = (SUFFIX, ".conll", ".txt")
@@ -96,22 +94,13 @@ def _open_reranker(
 
 
 def _open_parser(model: Path, k: int | None, n_threads: int | None) -> FileWorker:
-    from tk_spacy.workflows.files.parsing import FileParser, SourceParser  # noqa: PLC0415  (heavy)
-
-    if is_reranker(model):
-        raise UserError(
-            f"{model}: a reranker without a parser of its own; use `tk-spacy rerank` with the "
-            "trees of the parsers that it was trained with"
-        )
-    if has_parser(model) or not is_pipeline(model):
-        parser = read_parser(model)
-        single_root = parser.settings.single_root
-        return FileParser(parser, k=k, n_threads=n_threads, single_root=single_root)
-    from tk_spacy.pipeline.loading import first_source  # noqa: PLC0415  (imports spaCy)
+    from tk_spacy.workflows.files.parsing import FileParser, tree_parser  # noqa: PLC0415  (heavy)
 
     inventory = LabelInventory()
-    source = first_source(model, inventory=inventory, n_threads=n_threads)
-    return FileParser(SourceParser(source), k=k, inventory=inventory)
+    parser = tree_parser(open_main_parser(model, inventory, n_threads=n_threads))
+    return FileParser(
+        parser, k=k, n_threads=n_threads, single_root=parser.single_root, inventory=inventory
+    )
 
 
 def _work_on_files(

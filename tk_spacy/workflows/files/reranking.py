@@ -43,7 +43,7 @@ class FileReranker(FileWorker):
         result = FileResult(str(job.source), str(job.target))
         kbest = is_kbest(job.source)
         if not kbest and self._own is None:
-            self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
+            self._own = self.model.open_parsers(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
             raise UserError(
                 f"{job.source}: has candidates already, to which trees in files add nothing; leave "
@@ -102,11 +102,11 @@ class FileReranker(FileWorker):
             yield sentence, trees
 
     def _parsed_pairs(self, job: Job) -> Iterator[Pair]:
-        own, k = self._own
+        own = self._own
         model = self.model
         source = model.in_order(
             [
-                *own,
+                *own.sources,
                 *self.parser_files.sources(
                     model.external_parsers, job, self._inventory, model=model.path
                 ),
@@ -115,4 +115,4 @@ class FileReranker(FileWorker):
         )
         # The input's trees are only compared with, and need be none.
         sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
-        return zip(sentences, source.candidates(again, k=self.k or k), strict=True)
+        return zip(sentences, source.candidates(again, k=self.k or own.k), strict=True)
