@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,11 @@ class StoredParser(StoredModel):
     settings: Any
     about: Mapping[str, Any]
 
-    @property
-    @abstractmethod
-    def labels(self) -> tuple[str, ...]:
-        """The DEPREL values that it can give."""
+    if TYPE_CHECKING:  # a field of some, a property of others
+
+        @property
+        def labels(self) -> tuple[str, ...]:
+            """The DEPREL values that it can give."""
 
     @abstractmethod
     def parse(
