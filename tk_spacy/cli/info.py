@@ -110,7 +110,7 @@ def _treebank(parts: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
-    made = model.reranker.provenance
+    made = Provenance.from_dict(model.reranker.about)
     rows: list[tuple[str, str]] = [
         ("kind", facts["kind"]),
         ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB"),

@@ -13,6 +13,9 @@ from tk_spacy.kernels.hashed_kernel import KernelMap, without_parts
 from tk_spacy.kernels.pruning import contributions, norms, prune
 from tk_spacy.reranker.model import Pair, Reranker
 
+COMPRESSED = "compressed"
+"""Name in meta.json of what was done to a model, and from what (`Provenance.compressed`)."""
+
 
 def pruned(reranker: Reranker, keep: int, *, lists: Sequence[Pair] | None = None) -> Reranker:
     """The model with the `keep` support parts of the most influence.
@@ -85,4 +88,4 @@ def _check(reranker: Reranker) -> None:
 def _about(reranker: Reranker, how: dict[str, Any]) -> dict[str, Any]:
     before = {name: len(parts) for name, parts in reranker.support.types.items()}
     steps = [*reranker.provenance.compressed, {**how, "support_parts_before": before}]
-    return {**reranker.about, "compressed": steps}
+    return {**reranker.about, COMPRESSED: steps}

@@ -234,8 +234,8 @@ class Reranker(StoredModel):
 
     @property
     def provenance(self) -> Provenance:
-        """What the model was made from: `about`, typed."""
-        return Provenance.from_dict(self.about)
+        """What the model was made from: `about`, typed; strange values are taken as missing."""
+        return Provenance.from_dict(self.about, strict=False)
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""

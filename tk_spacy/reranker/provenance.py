@@ -7,7 +7,7 @@ so that earlier versions read what is written here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -127,36 +127,39 @@ class Provenance:
         return made | dict(self.more)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any], *, strict: bool = True) -> Self:
         """The inverse of `to_dict`, also of what earlier versions stored.
 
-        May raise LookupError, TypeError or AttributeError where the values are not ours.
+        strict: raise LookupError, TypeError, ValueError or AttributeError where a value is not
+            ours, instead of taking it as missing: a model works without most of them.
         """
         data = dict(stored)
-        made = data.pop("upstream", None) or {}
-        candidates = data.pop("candidates", None)
+
+        def read(name: str, how: Callable[[Any], Any], default: Any) -> Any:
+            if name not in data:
+                return default
+            try:
+                return how(data.pop(name))
+            except (AttributeError, LookupError, TypeError, ValueError):
+                if strict:
+                    raise
+                return default
+
+        made = read("upstream", _how_made, {})
+        candidates = read("candidates", _candidates, None)
         if candidates is None and "k" in data:  # as `initialize` stored it
-            candidates = {"k": data.pop("k"), "search": data.pop("search", "")}
+            candidates = _candidates({"k": data.pop("k"), "search": data.pop("search", "")})
         backward = data.pop("backward", None)
         return cls(
             title=data.pop("title", None),
             version=data.pop("tk_spacy", None),
-            treebank={
-                name: PartFacts(**{key: part[key] for key in PartFacts.__slots__})
-                for name, part in (data.pop("treebank", None) or {}).items()
-            },
-            parsers=data.pop("views") if "views" in data else _single_parser(made, backward),
+            treebank=read("treebank", _treebank, {}),
+            parsers=read("views", _parsers, _single_parser(made, backward)),
             parsers_trained=made.get("trained"),
             pipeline=made.get("pipeline"),
             folds=made.get("folds"),
             sources=tuple(data.pop("sources", None) or ()),
-            candidates=None
-            if candidates is None
-            else Candidates(
-                k=int(candidates["k"]),
-                search=candidates["search"],
-                files=candidates.get("files") or {},
-            ),
+            candidates=candidates,
             backward=backward,
             seed=data.pop("seed", None),
             paper_grid=data.pop("paper_grid", None),
@@ -165,6 +168,26 @@ class Provenance:
             compressed=tuple(data.pop("compressed", None) or ()),
             more=data,
         )
+
+
+def _how_made(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {**stored, "trained": bool(stored["trained"])}
+
+
+def _candidates(stored: Mapping[str, Any]) -> Candidates:
+    files = dict(stored.get("files") or {})
+    return Candidates(k=int(stored["k"]), search=stored["search"], files=files)
+
+
+def _treebank(stored: Mapping[str, Any]) -> dict[str, PartFacts]:
+    return {
+        name: PartFacts(**{fact: part[fact] for fact in PartFacts.__slots__})
+        for name, part in stored.items()
+    }
+
+
+def _parsers(stored: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {name: dict(about) for name, about in stored.items()}
 
 
 def _single_parser(
