@@ -14,6 +14,7 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, split
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.part_types import ARC
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
@@ -24,7 +25,6 @@ from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.utils.plotting import check_plot
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.benchmark.data import (
-    ARC,
     Arcs,
     ListMaker,
     SupportArcs,

@@ -19,13 +19,12 @@ from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import load_treebank
 from tk_spacy.utils.plotting import check_plot
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.tables import Column, Table
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table
 from tk_spacy.workflows.compress import check_place, save
 from tk_spacy.workflows.compression_curve import (
     BESIDE,
     EXACT,
     HASHED,
-    MEBIBYTE,
     NONE,
     PRUNED,
     Point,

@@ -15,7 +15,7 @@ from tk_spacy.errors import ModelError
 from tk_spacy.evaluation.report import table_2
 from tk_spacy.parsers.kinds import parser_line, stored_kind
 from tk_spacy.reranker.provenance import Provenance
-from tk_spacy.utils.tables import Column, Table, show
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
 from tk_spacy.workflows.model import Model, open_model, open_stored_parser
 
 
@@ -73,7 +73,7 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "about": dict(parser.about),
         "tk_spacy": __version__,
     }
-    rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB")]
+    rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB")]
     try:
         json.dumps(facts, allow_nan=False)
         rows += _treebank(facts["about"].get("treebank", {}))
@@ -113,7 +113,7 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     made = Provenance.from_dict(model.reranker.about)
     rows: list[tuple[str, str]] = [
         ("kind", facts["kind"]),
-        ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB"),
+        ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB"),
     ]
     rows += _treebank({name: part.to_dict() for name, part in made.treebank.items()})
     rows += _parsers(made)

@@ -18,7 +18,7 @@ from tk_spacy.features.word_properties import CHOICES, check_extras
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.tables import Column, Table, show_seconds
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show_seconds
 from tk_spacy.utils.timing import Meter
 from tk_spacy.utils.workdir import check_different, check_output, check_outside, fingerprint
 
@@ -228,7 +228,7 @@ def _table(told: dict[str, Any]) -> Table:
 
 
 def _needed(told: dict[str, Any]) -> str:
-    peak = told["peak_bytes"] / 2**20
+    peak = told["peak_bytes"] / MEBIBYTE
     pruner = told["pruner"].get("dev") or told["pruner"]["train"]
     support = told["support_parts"]
     kernel = "" if support is None else f" The kernel has {support:,} support parts."

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -19,12 +18,11 @@ from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.conversion import UD_ROOT, to_ud_label
 from tk_spacy.spacy_io.doc_trees import DocSentence, contract
 from tk_spacy.trees.tree_rows import invalid_trees
+from tk_spacy.utils.array_types import Float64
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
-
-Float64 = NDArray[np.float64]
 
 
 def pipeline_sources(

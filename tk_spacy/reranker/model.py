@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 import srsly
-from numpy.typing import NDArray
 
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
@@ -32,6 +31,7 @@ from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import COMBINER_WEIGHTS, KERNEL_MAP, SCHEMA, SUPPORT, WEIGHTS
 from tk_spacy.utils.serialization import (
     META,
@@ -44,7 +44,6 @@ from tk_spacy.utils.serialization import (
     to_npz,
 )
 
-Float64 = NDArray[np.float64]
 Pair = tuple[Sentence, CandidateList]
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 Cell = str | int | float | None
 
 NO_VALUE = "-"
+MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True, slots=True)

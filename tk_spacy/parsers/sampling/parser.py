@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.candidate_scores import add_candidate_scores
-from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.part_types import ARC, PART_TYPES
 from tk_spacy.features.parts import extract_parts
 from tk_spacy.features.schema import FIRST_ID, Schema
 from tk_spacy.kbest.candidates import (
@@ -27,14 +27,14 @@ from tk_spacy.kbest.candidates import (
 from tk_spacy.kernels.support import Support
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.sampling.kernel.decoding import decode_with_kernel
-from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, part_slots
+from tk_spacy.parsers.sampling.kernel.model import PAIRS, SearchKernel, part_slots
 from tk_spacy.parsers.sampling.search.decoder import Scorer, decode
 from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
 from tk_spacy.parsers.sampling.search.tree_scores import crossing_scores, part_scores
 from tk_spacy.parsers.sampling.search.words import Corpus, encode
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.model_dirs import model_places
+from tk_spacy.utils.model_dirs import SCHEMA, WEIGHTS, model_places
 from tk_spacy.utils.serialization import (
     META,
     PARSER_FORMAT,
@@ -44,7 +44,6 @@ from tk_spacy.utils.serialization import (
     to_npz,
 )
 
-SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
 KERNEL_SCHEMA, KERNEL = "kernel.msgpack", "kernel.npz"
 MOST_WEIGHT = 1e9
 """Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
