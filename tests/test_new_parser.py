@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,16 @@ def test_asking_for_all_kinds_imports_no_parser() -> None:
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = json.loads(shown.stdout.replace("'", '"'))
     assert [name for name in loaded if name.endswith((".spec", ".parser", "spacy"))] == []
+
+
+def test_every_kind_says_which_settings_there_are() -> None:
+    found = {name: kind.settings_class() for name, kind in kinds.all_kinds().items()}
+    assert found.pop("spacy") is None
+    assert [field.name for field in fields(found["previous"])] == ["back", "seed"]
+    for name, settings in found.items():
+        assert is_dataclass(settings), name
+        plain = settings()
+        assert settings.from_dict(plain.to_dict()) == plain, name
 
 
 def test_settings_of_a_kind_and_of_one_parser() -> None:

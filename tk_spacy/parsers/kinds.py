@@ -45,6 +45,8 @@ class ParserKind:
     summary: what it is, in a few words, for the help of commands.
     spec: "module:class" of its `ParserSpec`s, a `TrainableParser` mostly; the class is asked for
         `make`, and, if its parsers are stored (`format`), for `model_class` and `source_of`.
+    settings: "module:class" of its settings, a dataclass whose fields a user may set, with their
+        defaults; None where there are none of this form.
     factory: of its spaCy component, a `ParserComponent`; None where a parser brings a pipeline with
         it, as spaCy's does, or is no part of a model.
     format: what meta.json of a stored parser calls it, None where it is not stored by us.
@@ -60,6 +62,7 @@ class ParserKind:
     summary: str
     spec: str
     line: Callable[[Mapping[str, Any]], str]
+    settings: str | None = None
     factory: str | None = None
     format: str | None = None
     own_settings: bool = True
@@ -77,6 +80,10 @@ class ParserKind:
     def spec_class(self) -> Any:
         """The class of its specs, imported when it is needed."""
         return pkgutil.resolve_name(self.spec)
+
+    def settings_class(self) -> Any:
+        """The dataclass of its settings, imported when it is needed; None where there is none."""
+        return None if self.settings is None else pkgutil.resolve_name(self.settings)
 
     def parser_name(self, changes: Mapping[str, Any]) -> str:
         """What a parser is called in files and tables: the kind, and what is different."""

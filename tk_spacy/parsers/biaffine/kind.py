@@ -20,6 +20,7 @@ KIND = ParserKind(
     name="biaffine",
     summary="a neural network that scores all arcs",
     spec="tk_spacy.parsers.biaffine.spec:BiaffineSpec",
+    settings="tk_spacy.parsers.biaffine.settings:BiaffineSettings",
     factory=FACTORY,
     format=FORMAT,
     line=_line,

@@ -20,6 +20,7 @@ KIND = ParserKind(
     name="sampling",
     summary="needs nothing but the treebank",
     spec="tk_spacy.parsers.sampling.spec:SamplingSpec",
+    settings="tk_spacy.parsers.sampling.settings:SamplingSettings",
     factory=FACTORY,
     format=PARSER_FORMAT,
     line=_line,

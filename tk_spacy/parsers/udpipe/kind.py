@@ -19,6 +19,7 @@ KIND = ParserKind(
     name="udpipe",
     summary="UDPipe 1's parser, one tree a sentence",
     spec="tk_spacy.parsers.udpipe.spec:UdpipeSpec",
+    settings="tk_spacy.parsers.udpipe.settings:UdpipeSettings",
     factory=FACTORY,
     format=FORMAT,
     line=_line,
