@@ -330,7 +330,7 @@ def test_benchmark_refuses_options(treebank: Path, options: list[str], message: 
 def test_benchmark_needs_something_to_score() -> None:
     result = invoke("-q")
     assert result.exit_code == 2
-    assert "no TREEBANK" in result.stderr
+    assert "no treebank" in result.stderr
 
 
 def test_benchmark_unreadable_file(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_cli_add_kernel(parser: Path, tmp_path: Path) -> None:
     assert (tmp_path / "new" / "weights.npz").read_bytes() == (out / "weights.npz").read_bytes()
     assert read_parser(tmp_path / "new").about["tuning"] == told["scores"]
     again = invoke("add-kernel", parser, model, "--dev", dev, "-o", out)
-    assert "use --overwrite to replace it" in again.stderr
+    assert "replaced only on demand (--overwrite)" in again.stderr
     refused = invoke("add-kernel", parser, parser, "--dev", dev, "-o", tmp_path / "other")
     assert "a sampling parser without a reranker" in refused.stderr
 
@@ -238,7 +238,10 @@ def test_cli_train_parser_for_many_roots(tmp_path: Path) -> None:
 def test_cli_train_parser_refuses(tmp_path: Path, parser: Path) -> None:
     files = treebank()
     for arguments, message in (
-        ((files["train"], "-o", parser), "exists already; use --overwrite"),
+        (
+            (files["train"], "-o", parser),
+            "exists already; replaced only on demand (--overwrite)",
+        ),
         ((files["train"], "--dev", files["train"], "-o", tmp_path / "p"), "dev is the same as"),
         ((tmp_path / "missing", "-o", tmp_path / "p"), "missing"),
         ((files["train"], "-o", tmp_path / "p", "-C", "0"), "C is 0.0"),

@@ -168,7 +168,7 @@ def test_cli_train_output_that_cannot_be(tmp_path: Path) -> None:
     for output, message in (
         (tmp_path / "file", "a file stands where the model directory"),
         (tmp_path / "file" / "model", "cannot be written"),
-        (treebank()["train"].parent, "exists already; use --overwrite"),
+        (treebank()["train"].parent, "exists already; replaced only on demand (--overwrite)"),
     ):
         result = train(output)
         assert_refused(result, tmp_path, message)

@@ -266,7 +266,7 @@ def test_cli_compress_does_not_overwrite_unasked(tmp_path: Path) -> None:
     assert first.exit_code == 0, first.output
     again = invoke("compress", model, "-o", out, "--keep", 20)
     assert again.exit_code == 1
-    assert "exists already; use --overwrite" in again.stderr
+    assert "exists already; replaced only on demand (--overwrite)" in again.stderr
     assert len(open_model(out).reranker.support) == 30
     assert invoke("compress", model, "-o", out, "--keep", 20, "--overwrite").exit_code == 0
     assert len(open_model(out).reranker.support) == 20

@@ -165,7 +165,11 @@ def test_jackknife_with_files_is_taken_over_until_they_change(tmp_path: Path) ->
 def test_rerank_wants_the_trees_that_the_model_learnt_from(tmp_path: Path) -> None:
     path, test = mixed_training()[0], treebank()["test"]
     for given, source, message in (
-        ({}, test, "was trained with trees of single, so give it those of the input: --view-file"),
+        (
+            {},
+            test,
+            "of single, so give it those of the input: single=FILE (--parser-file)",
+        ),
         ({"single": single()["test"], "more": test}, test, "trees of more (of other parsers: sing"),
         ({"single": list_files()["test"]}, test, "has k-best lists, but the model was trained"),
         ({"single": single()["dev"]}, test, "dev.conllu"),
@@ -177,7 +181,7 @@ def test_rerank_wants_the_trees_that_the_model_learnt_from(tmp_path: Path) -> No
         assert message in result.stderr
         assert not (tmp_path / "out.conllu").exists()
     result = invoke("rerank", path, test, "-o", tmp_path / "o", "--view-file", "single")
-    assert "--view-file single: write NAME=FILE" in result.stderr
+    assert "--parser-file single: write NAME=FILE" in result.stderr
     trees = shutil.copy(single()["test"], tmp_path / "trees.conllu")
     result = invoke("rerank", path, test, "-o", trees, "--view-file", f"single={trees}")
     assert "the output would replace these trees" in result.stderr
@@ -283,7 +287,7 @@ def test_cli_train_with_a_directory_of_trees(tmp_path: Path) -> None:
     [
         (
             "--views sampling,file:x",
-            "the parser file:x needs its trees of train: give --view-file x.",
+            "the parser file:x needs its trees of train: give them as parsers.files.x.train",
         ),
         ("--views sampling --view-file x.dev=d", "add file:x to the parsers"),
         ("--views file:a:b --view-file a:b.train=d", "'a:b' cannot name a parser"),

@@ -19,7 +19,6 @@ from trainings import (
     treebank,
 )
 
-from tk_spacy.cli.training import chosen_parsers
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
@@ -248,12 +247,6 @@ def test_cli_train_options_of_a_parser_that_is_not_there(
     tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
     assert_train_refuses(tmp_path, arguments, message)
-
-
-def test_cli_train_chooses_the_parsers_that_are_meant() -> None:
-    assert chosen_parsers(None) == ("sampling", "spacy", "biaffine")
-    assert chosen_parsers(None, spacy_pipeline="some") == ("spacy",)
-    assert chosen_parsers(" spacy , sampling") == ("spacy", "sampling")
 
 
 def test_sampling_progress_is_one_count() -> None:

@@ -138,7 +138,7 @@ def test_pipeline_replaces_a_model_only_when_told(tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(lists_training()[0], model)
     before = (model / "meta.json").read_bytes()
-    with pytest.raises(UserError, match="exists already; use --overwrite"):
+    with pytest.raises(UserError, match=r"exists already; replaced only on demand \(overwrite\)"):
         train_pipeline(options(model))
     assert (model / "meta.json").read_bytes() == before
     train_pipeline(options(model, overwrite=True, settings=replace(SETTINGS, iterations=1)))

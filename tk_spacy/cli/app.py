@@ -13,6 +13,7 @@ from tk_spacy.cli.compress import compress_cli
 from tk_spacy.cli.demo import demo_cli
 from tk_spacy.cli.evaluate import evaluate_cli
 from tk_spacy.cli.info import info_cli
+from tk_spacy.cli.init_config import init_config_cli
 from tk_spacy.cli.kbest import kbest_cli
 from tk_spacy.cli.parse import parse_cli
 from tk_spacy.cli.rerank import rerank_cli
@@ -63,6 +64,7 @@ def _root(
 
 for name, command in (
     ("train", train_cli),
+    ("init-config", init_config_cli),
     ("rerank", rerank_cli),
     ("kbest", kbest_cli),
     ("train-parser", train_parser_cli),

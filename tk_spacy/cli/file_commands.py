@@ -38,21 +38,27 @@ Jobs = Annotated[
 ParserFile = Annotated[
     list[str] | None,
     typer.Option(
+        "--parser-file",
         metavar="NAME=FILE",
         help="Another parser's trees of the input, where the model was trained with such a parser "
         "(file:NAME): CoNLL-U or a k-best file; for several inputs a directory with files of their "
         "names.",
     ),
 ]
+# Its name before there were parsers, not views.
+OldParserFile = Annotated[list[str] | None, typer.Option("--view-file", hidden=True)]
 
 
-def named_files(values: Sequence[str] | None) -> dict[str, Path]:
-    """The files of --view-file by their names.  Raises UserError for what is no NAME=FILE."""
+def named_files(values: Sequence[str] | None, old: Sequence[str] | None = None) -> dict[str, Path]:
+    """The files of --parser-file by their names.  Raises UserError for what is no NAME=FILE.
+
+    old: those of the option by its old name.
+    """
     files: dict[str, Path] = {}
-    for value in values or ():
+    for value in (*(values or ()), *(old or ())):
         name, _, path = value.partition("=")
         if not name or not path or name in files:
-            raise UserError(f"--view-file {value}: write NAME=FILE, once for each name")
+            raise UserError(f"--parser-file {value}: write NAME=FILE, once for each name")
         files[name] = Path(path)
     return files
 

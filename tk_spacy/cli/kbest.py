@@ -2,110 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import tee
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import ParserFile, named_files
+from tk_spacy.cli.file_commands import OldParserFile, ParserFile, named_files
 from tk_spacy.cli.shell import Json, Quiet, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
-from tk_spacy.ensemble.merging import MergedSource
-from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, CandidateList, LabelInventory
-from tk_spacy.kbest.writer import Form, write_kbest
-from tk_spacy.parsers.names import SEARCHES, Search
-from tk_spacy.treebank.conllu import Sentence, read_conllu
-from tk_spacy.utils.progress import Progress
+from tk_spacy.kbest.candidates import LONG_LIST, MAX_K
+from tk_spacy.parsers.names import SEARCHES
 from tk_spacy.utils.tables import Column, Table
-from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.workflows.files.external_trees import ExternalFiles
-from tk_spacy.workflows.files.worker import Job
-from tk_spacy.workflows.model import merged_in_order, open_parsers
-
-FORMS = ("compact", "expanded")
-STAGE = "parsing"
-
-
-def kbest(
-    pipeline: str,
-    source: Path,
-    target: Path,
-    *,
-    k: int | None = None,
-    search: Search = "discrepancy",
-    form: Form = "compact",
-    parser_files: Mapping[str, Path] | None = None,
-    progress: Progress | None = None,
-) -> dict[str, float]:
-    """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
-
-    pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
-    parser_files: other parsers' trees of the sentences, where the model was trained with such.
-    Raises UserError where an input is missing or the output cannot be written.
-    """
-    if search not in SEARCHES:
-        raise UserError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
-    if form not in FORMS:
-        raise UserError(f"form is {form!r}; choose from {', '.join(FORMS)}")
-    if source.is_dir():
-        raise UserError(f"{source}: a directory; give one CoNLL-U file")
-    (job,) = find_jobs([source], target)
-    (size,) = estimate_sentences([source])
-    files = ExternalFiles(dict(parser_files or {}), (source,))
-    parser, usual = kbest_source(pipeline, job, files, search=search)
-    if Path(pipeline).is_dir():
-        check_not_in_model([job], Path(pipeline))
-    report = progress or Progress()
-    counted = {"sentences": 0, "words": 0, "trees": 0}
-
-    def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        sentences, again = tee(read_conllu(job.source, trees="any", single_root=False))
-        for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
-            counted["sentences"] += 1
-            counted["words"] += len(sentence)
-            counted["trees"] += len(trees)
-            report.update(STAGE, min(counted["sentences"], size), size)
-            yield sentence, trees
-        if not counted["sentences"]:
-            raise UserError(f"{job.source}: the file holds no sentence")
-
-    report.begin(STAGE)
-    write_kbest(job.target, pairs(), form=form)
-    report.end(STAGE)
-    return {**counted, "trees_per_sentence": counted["trees"] / counted["sentences"]}
-
-
-def kbest_source(
-    pipeline: str,
-    job: Job,
-    parser_files: ExternalFiles,
-    *,
-    search: Search = "discrepancy",
-    n_threads: int | None = None,
-) -> tuple[MergedSource, int]:
-    """The parsers of a model, and how many trees a sentence they are usually asked for.
-
-    The parsers are those of its reranker, else its spaCy parser, else the first one of ours.
-
-    pipeline: directory or package of a spaCy pipeline, or directory of a parser alone, or of a
-        reranker that was trained with trees in files alone.
-    parser_files: the trees that the model needs in files, of the job's sentences.
-    Raises UserError where there are none, or where those in files are not what the model needs.
-    """
-    inventory = LabelInventory()
-    path = Path(pipeline)
-    opened = open_parsers(pipeline, inventory, search=search, n_threads=n_threads)
-    reranker = opened.reranker
-    known = {} if reranker is None else reranker.provenance.file_parsers
-    parser_files.check(known, model=path)
-    if reranker is None:
-        return MergedSource(opened.sources, n_threads=n_threads), opened.k
-    sources = [*opened.sources, *parser_files.sources(known, job, inventory, model=path)]
-    return merged_in_order(reranker, sources, n_threads=n_threads), opened.k
+from tk_spacy.workflows.kbest import kbest
 
 
 def kbest_cli(
@@ -148,6 +57,7 @@ def kbest_cli(
         ),
     ] = "compact",
     parser_file: ParserFile = None,
+    old_parser_file: OldParserFile = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -171,7 +81,7 @@ def kbest_cli(
                 k=k,
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
-                parser_files=named_files(parser_file),
+                parser_files=named_files(parser_file, old_parser_file),
                 progress=progress,
             )
         table = Table(

@@ -10,6 +10,7 @@ import typer
 
 from tk_spacy.cli.file_commands import (
     Jobs,
+    OldParserFile,
     Output,
     Overwrite,
     ParserFile,
@@ -40,6 +41,7 @@ def rerank_cli(
         ),
     ] = None,
     parser_file: ParserFile = None,
+    old_parser_file: OldParserFile = None,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -69,7 +71,7 @@ def rerank_cli(
             paths,
             target,
             k=k,
-            parser_files=named_files(parser_file),
+            parser_files=named_files(parser_file, old_parser_file),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

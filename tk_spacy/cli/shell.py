@@ -19,6 +19,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from tk_spacy.cli.logs import show_logs
+from tk_spacy.cli.wording import as_options
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.utils.tables import Table
 
@@ -62,6 +64,7 @@ class Shell:
         self.out = Console(width=_width(sys.stdout), emoji=False)
         if stdout_taken:
             self.out = Console(stderr=True, width=_width(sys.stderr), quiet=quiet, emoji=False)
+        show_logs(self.warn, self.error)
 
     def result(self, tables: Iterable[Table], document: Mapping[str, Any]) -> None:
         """Show a result: the tables, or the document with --json."""
@@ -92,7 +95,7 @@ class Shell:
 
     def error(self, text: str) -> None:
         """An error that does not end the command at once, on stderr; shown in every mode."""
-        self._line(f"Error: {text}", style="bold red")
+        self._line(f"Error: {as_options(text)}", style="bold red")
 
     @contextmanager
     def guard(self, *, on_interrupt: Callable[[], str] = str) -> Iterator[None]:
@@ -134,7 +137,7 @@ class Shell:
             self._fail(f"{how}; {hint}" if hint else how, code)
 
     def _fail(self, text: str, code: int) -> None:
-        line = " ".join(text.split())
+        line = as_options(" ".join(text.split()))
         self.error(line)
         if self.as_json:
             with suppress(OSError, UserError):  # a full disk has no place for that either

@@ -332,5 +332,5 @@ def check_alternatives(lists: Iterable[CandidateList], *, where: str) -> None:
     if all(len(trees) == 1 for trees in lists):
         raise CandidateError(
             f"{where}: no list has more than one tree, so there is nothing to choose from; make "
-            "longer ones (`tk-spacy kbest` with --k)"
+            "longer ones (`tk-spacy kbest` with a k over 1)"
         )

@@ -55,7 +55,7 @@ class KernelMap:
             what = f"compares {', '.join(others)}" if others else "has no support parts"
             raise UserError(
                 f"the model {what}; only the kernel of arcs has a hashed map (train with "
-                "--kernel-parts arc, or prune the support)"
+                "kernel_parts arc, or prune the support)"
             )
         parts, skips = support.types[ARC], support.skips[ARC]
         table = np.zeros(1 << bits)

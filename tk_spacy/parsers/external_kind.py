@@ -16,7 +16,7 @@ def _line(about: Mapping[str, Any]) -> str:
 
 KIND = ParserKind(
     name=FILE,
-    summary="any other parser, whose trees are in files",
+    summary="any other parser, its trees in parsers.files",
     spec="tk_spacy.parsers.external:ExternalParser",
     line=_line,
     own_settings=False,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tk_spacy.reranker.model import Reranker
 
 
-logger = logging.getLogger("spacy")
+logger = logging.getLogger("tk_spacy")
 
 
 @Language.factory(
@@ -213,7 +213,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             self._warn(
                 "source",
                 f"the model learnt from the trees of {', '.join(missing)} too, which are missing "
-                f"here: it will choose worse (`tk-spacy rerank --view-file` takes trees in files)",
+                f"here: it will choose worse (`tk-spacy rerank` takes trees in files)",
             )
         elif set(names) | set(elsewhere) != known:
             self._warn(

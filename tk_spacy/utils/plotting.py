@@ -18,15 +18,15 @@ PLOT_SUFFIXES = (".png", ".svg")
 def check_plot(path: Path) -> None:
     """Raises OptionError where a plot cannot be drawn there: to be known before a long run."""
     if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise OptionError(f"--plot {path}: expected a name ending in {' or '.join(PLOT_SUFFIXES)}")
+        raise OptionError(f"{path}: a plot: expected a name ending in {' or '.join(PLOT_SUFFIXES)}")
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(f"--plot {path}: no file can be written there; make its directory first")
+        raise OptionError(f"{path}: no file can be written there; make its directory first")
     try:
         import matplotlib.figure  # noqa: F401, PLC0415  (optional)
     except ImportError:
         raise OptionError(
-            "--plot needs matplotlib, which is not installed; install it with "
-            "`pip install 'tk-spacy[plot]'`, or leave --plot out"
+            "a plot needs matplotlib, which is not installed; install it with "
+            "`pip install 'tk-spacy[plot]'`, or leave the plot out"
         ) from None
 
 

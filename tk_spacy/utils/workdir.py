@@ -36,7 +36,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
             raise UserError(f"{path}: a file stands where the model directory is to be written")
         if any(path.iterdir()):
             if not overwrite:
-                raise UserError(f"{path}: exists already; use --overwrite to replace it")
+                raise UserError(f"{path}: exists already; replaced only on demand (overwrite)")
             check_replaceable(path)
     if path.is_mount():
         raise UserError(f"{path}: a mount point cannot be replaced; choose a directory inside it")

@@ -24,6 +24,6 @@ KIND = ParserKind(
     factory=FACTORY,
     format=PARSER_FORMAT,
     line=_line,
-    shared_settings={"extra": "give the names to all sampling parsers (--extra)"},
+    shared_settings={"extra": "give the names to all sampling parsers (parsers.sampling.extra)"},
     parses_alone=True,
 )

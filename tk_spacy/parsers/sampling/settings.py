@@ -141,3 +141,6 @@ LIMITS: Limits = {
     "kernel_epochs": (1, 1000),
 }
 """Lowest and highest value of the settings that have some."""
+
+DEFAULT = SamplingSettings()
+"""What a parser has where nothing else is asked for."""

@@ -221,7 +221,7 @@ def build_support(
     if columns.shape[1] < size:
         raise UserError(
             f"the treebank gives {columns.shape[1]:,} distinct arcs, {size:,} are asked for; give "
-            "a larger treebank or smaller --sizes"
+            "a larger treebank or smaller sizes"
         )
     whole = SupportArcs(
         nodes=table,

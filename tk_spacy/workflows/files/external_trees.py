@@ -49,7 +49,7 @@ class ExternalFiles:
             if name not in self.paths:
                 raise UserError(
                     f"{model}: was trained with trees of {name}, so give it those of the input: "
-                    f"--view-file {name}=FILE"
+                    f"{name}=FILE (parser_files)"
                 )
             path = self._path(self.paths[name], job.source)
             if job.target.resolve() == path.resolve():

@@ -10,7 +10,7 @@ from typing import Any
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
 from tk_spacy.parsers.external import check_files
-from tk_spacy.parsers.kinds import get_kind
+from tk_spacy.parsers.kinds import find_kind, get_kind
 from tk_spacy.parsers.names import DEFAULT_PARSERS, FILE, SEARCHES, SPACY, Search
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
@@ -46,7 +46,8 @@ class TrainOptions:
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
-    asked: names of options that the user named, be it their defaults; none is silently ignored.
+    asked: names of options ("folds", "sampling.order") that the user named, be it their defaults;
+        none is silently ignored.
     """
 
     train: Path
@@ -175,6 +176,7 @@ class TrainOptions:
             "folds": self.folds != DEFAULT_FOLDS,
             "processes": self.processes is not None,
         }
+        own += sorted(name for name in self.asked if find_kind(name.partition(".")[0]))
         of_training = [*own, "config", "max_steps"]
         ready = None not in lists
         if ready and self.spacy_pipeline is None:

@@ -39,6 +39,7 @@ from tk_spacy.utils.timing import Meter
 from tk_spacy.utils.workdir import work_directory
 from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
+from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
 from tk_spacy.workflows.train.inputs import Part, Plan, make_plan
 from tk_spacy.workflows.train.options import TrainOptions
 
@@ -92,6 +93,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
             (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
+            (directory / TRAINING_CFG).write_text(training_config(options), encoding="utf-8")
         if plan.trains_parsers and options.workdir is None:
             shutil.rmtree(options.work_directory, ignore_errors=True)
     return report

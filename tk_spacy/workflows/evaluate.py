@@ -1,0 +1,118 @@
+"""Files of systems scored against a gold file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tk_spacy.errors import UserError
+from tk_spacy.evaluation.attachment import Scores, aligned, count_pairs, scores_from_counts
+from tk_spacy.evaluation.bootstrap import Bootstrap, bootstrap_counts
+from tk_spacy.evaluation.breakdown import Breakdown, breakdown_records, breakdown_table
+from tk_spacy.evaluation.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
+from tk_spacy.treebank.conllu import read_conllu
+from tk_spacy.utils.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of each system, and of each but the first a paired bootstrap against the first.
+
+    groupings: by which the words are divided; breakdowns: those of each system.
+    """
+
+    gold: str
+    systems: tuple[tuple[str, Scores], ...]
+    comparisons: tuple[Bootstrap, ...]
+    groupings: tuple[str, ...] = ()
+    breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The systems' names, each once."""
+        return _unique([name for name, _ in self.systems])
+
+    def table(self) -> Table:
+        """One row a system."""
+        names = self.names
+        scores = {name: row for name, (_, row) in zip(names, self.systems, strict=True)}
+        first = self.systems[0][1]
+        notes = [
+            f"{first.sentences:,} sentences, {first.words:,} words, "
+            f"{first.words_nopunct:,} of them no punctuation."
+        ]
+        notes += [
+            bootstrap_note(names[0], name, result)
+            for name, result in zip(names[1:], self.comparisons, strict=True)
+        ]
+        return scores_table(
+            f"Scores against {self.gold}", scores, columns=MORE_SCORE_COLUMNS, notes=notes
+        )
+
+    def tables(self) -> list[Table]:
+        """That of the systems, and one for each grouping."""
+        found = dict(zip(self.names, self.breakdowns, strict=True))
+        return [self.table(), *(breakdown_table(name, found) for name in self.groupings)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        found = dict(zip(self.names, self.breakdowns, strict=True))
+        return {
+            "gold": self.gold,
+            "systems": [{"file": name, **asdict(scores)} for name, scores in self.systems],
+            "comparisons": [
+                {"file": name, "against": self.systems[0][0], **asdict(result)}
+                for (name, _), result in zip(self.systems[1:], self.comparisons, strict=True)
+            ],
+            "by": {name: breakdown_records(name, found) for name in self.groupings},
+        }
+
+
+def evaluate(
+    gold: Path,
+    systems: Sequence[Path],
+    *,
+    metric: str = "uas",
+    samples: int = 10_000,
+    seed: int = 0,
+    by: Sequence[str] = (),
+) -> Evaluation:
+    """Score system files against the gold file; all are read as streams.
+
+    by: keys of `breakdown.GROUPINGS`.
+    Raises UserError where a file is broken or holds other sentences than the gold file.
+    """
+    tables = []
+    breakdowns = tuple(Breakdown(by) for _ in systems)
+    for path, breakdown in zip(systems, breakdowns, strict=True):
+        system = read_conllu(path, trees="optional", single_root=False)
+        try:
+            pairs = aligned(read_conllu(gold, single_root=False), system)
+            tables.append(count_pairs(breakdown.watch(pairs)))
+        except UserError as error:
+            if str(error).startswith((str(gold), str(path))):
+                raise
+            raise UserError(f"{gold} and {path}: {error}") from error
+    return Evaluation(
+        gold=str(gold),
+        systems=tuple(
+            (str(path), scores_from_counts(table))
+            for path, table in zip(systems, tables, strict=True)
+        ),
+        comparisons=tuple(
+            bootstrap_counts([(tables[0], table)], metric=metric, samples=samples, seed=seed)
+            for table in tables[1:]
+        ),
+        groupings=tuple(dict.fromkeys(by)),
+        breakdowns=breakdowns,
+    )
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Names to tell rows apart: a file given twice gets a number."""
+    return [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]

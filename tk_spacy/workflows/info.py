@@ -1,0 +1,182 @@
+"""What a model is: its facts, as tables and as JSON values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tk_spacy.about import __version__
+from tk_spacy.errors import ModelError
+from tk_spacy.evaluation.report import table_2
+from tk_spacy.parsers.kinds import parser_line, stored_kind
+from tk_spacy.reranker.provenance import Provenance
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
+from tk_spacy.workflows.model import Model, open_model, open_stored_parser
+
+
+def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
+    """Tables about a model directory, and the same as JSON values.
+
+    Raises UserError where there is no model.
+    """
+    if stored_kind(path) is not None:
+        return _about_parser(path)
+    model = open_model(path)
+    reranker = model.reranker
+    facts: dict[str, Any] = {
+        "path": str(path),
+        "kind": "reranker alone" if model.component is None else "spaCy pipeline with reranker",
+        "component": model.component,
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "settings": reranker.settings.to_dict(),
+        "properties": [prop.name for prop in reranker.schema.properties],
+        "pos": reranker.schema.pos_column,
+        "labels": len(reranker.schema.labels),
+        "support_parts": {name: len(parts) for name, parts in reranker.support.types.items()},
+        "kernel_map": reranker.kernel_map.to_dict() if reranker.kernel_map else None,
+        "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
+        "combination": reranker.combination.to_dict() if reranker.combination else None,
+        "about": dict(reranker.about),
+        "report": model.report.to_dict() if model.report else None,
+        "tk_spacy": __version__,
+    }
+    try:
+        json.dumps(facts, allow_nan=False)
+        tables = [_facts_table(model, facts), _settings_table(facts["settings"])]
+        if model.report is not None:
+            title = str(model.report.about.get("title", ""))
+            tables += [table_2(name, part, title) for name, part in model.report.parts.items()]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # The model is sound, but what is told about it is not ours: a reranker never reads it.
+        raise ModelError(
+            f"{path}: its meta.json or report.json is not as `tk-spacy train` writes it "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    return tables, facts
+
+
+def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
+    """The same for a directory with a parser alone."""
+    kind, parser = open_stored_parser(path)
+    facts: dict[str, Any] = {
+        "path": str(path),
+        "kind": f"{kind.name} parser alone",
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "settings": parser.settings.to_dict(),
+        "labels": len(parser.labels),
+        **parser.facts(),
+        "about": dict(parser.about),
+        "tk_spacy": __version__,
+    }
+    rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB")]
+    try:
+        json.dumps(facts, allow_nan=False)
+        rows += _treebank(facts["about"].get("treebank", {}))
+        for row in facts["about"].get("epochs", []):
+            rows.append(
+                (f"epoch {row['epoch']}", f"UAS {row['uas']:.2f}, LAS {row['las']:.2f} on dev")
+            )
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{path}: its meta.json is not as `tk-spacy train-parser` writes it "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    if "properties" in facts:
+        properties = facts["properties"]
+        rows += [
+            ("node properties", f"{len(properties)}: {', '.join(properties)}"),
+            ("pos is", facts["pos"]),
+        ]
+    rows.append(("labels", show(facts["labels"])))
+    if facts.get("kernel"):
+        rows.append(("kernel's support parts", _counts(facts["kernel"]["support_parts"])))
+        rows.append(("kernel's gamma", f"{facts['kernel']['gamma']:.4g}"))
+        if "kernel_of" in facts["about"]:
+            rows.append(("kernel of", str(facts["about"]["kernel_of"])))
+    tables = [_pairs(f"Model {path}", rows), _settings_table(facts["settings"])]
+    return tables, facts
+
+
+def _treebank(parts: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return [
+        (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
+        for name, part in parts.items()
+    ]
+
+
+def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
+    made = Provenance.from_dict(model.reranker.about)
+    rows: list[tuple[str, str]] = [
+        ("kind", facts["kind"]),
+        ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB"),
+    ]
+    rows += _treebank({name: part.to_dict() for name, part in made.treebank.items()})
+    rows += _parsers(made)
+    if made.candidates is not None:
+        lists = made.candidates
+        files = "".join(f", {name} from {file}" for name, file in lists.files.items())
+        rows.append(("candidates", f"{lists.k} by {lists.search} search{files}"))
+    support = _counts(facts["support_parts"])
+    properties = facts["properties"]
+    if facts["kernel_map"]:
+        of = facts["kernel_map"]
+        parts = show(of["support_parts"])
+        support = f"none: a hashed map of {of['bits']} bits, made of {parts}"
+    for step in made.compressed:
+        before = _counts(step["support_parts_before"])
+        rows.append(("compressed", f"from support parts: {before}"))
+    rows += [
+        ("support parts", support or "none"),
+        ("manual weights", show(facts["manual_weights"])),
+        ("node properties", f"{len(properties)}: {', '.join(properties)}"),
+        ("pos is", facts["pos"]),
+        ("labels", show(facts["labels"])),
+    ]
+    if facts["combination"]:
+        betas = facts["combination"]["betas"]
+        rows.append(("beta", ", ".join(f"{name} {beta:g}" for name, beta in betas.items())))
+    if made.version is not None:
+        rows.append(("made by", f"tk-spacy {made.version}, seed {made.seed}"))
+    if model.report is not None:
+        rows.append(("trained in", f"{model.report.run_time.total_seconds:,.0f} s"))
+    return _pairs(f"Model {facts['path']}", rows)
+
+
+def _counts(parts: dict[str, int]) -> str:
+    return ", ".join(f"{show(n)} {name}" for name, n in parts.items())
+
+
+def _settings_table(settings: dict[str, Any]) -> Table:
+    rows = []
+    for name, value in settings.items():
+        if isinstance(value, list | tuple):
+            text = ", ".join(value) or "none"
+        elif name == "C" and value is None:
+            text = "infinite"
+        else:
+            text = "none" if value is None else str(value)
+        rows.append((name.replace("_", " "), text))
+    return _pairs("Settings", rows)
+
+
+def _parsers(made: Provenance) -> list[tuple[str, str]]:
+    """One row for each parser."""
+    if made.parsers is None:
+        return []
+    if not made.parsers:
+        return [("parsers", "none: ready lists")]
+    folds = f", {made.folds} folds" if made.folds else ""
+    return [
+        (f"{name} parser", parser_line(name, about) + ("" if "files" in about else folds))
+        for name, about in made.parsers.items()
+    ]
+
+
+def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:
+    return Table(
+        title=title,
+        columns=(Column("", "name", align="left"), Column("", "value", align="left")),
+        rows=tuple(rows),
+    )

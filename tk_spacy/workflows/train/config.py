@@ -1,0 +1,360 @@
+"""A training's options from a config: read, changed by dotted names, checked once.
+
+A config is a file as spaCy has them (read by confection): sections, NAME = VALUE with JSON values,
+comments on lines of their own, and ${section.name} for another setting's value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from configparser import Error as ConfigParserError
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from confection import Config, ConfigValidationError
+
+from tk_spacy.errors import OptionError, UserError
+from tk_spacy.reranker.settings import LEFT_OPEN, Settings
+from tk_spacy.workflows.train.config_schema import (
+    EXPECTED,
+    FILES,
+    KINDS,
+    OF_KINDS,
+    OF_RERANKER,
+    RERANKER,
+    SECTIONS,
+    SETTINGS,
+    Setting,
+)
+from tk_spacy.workflows.train.options import TrainOptions
+
+PARTS = ("train", "dev", "test")
+NEEDED = ("paths.train", "paths.dev", "paths.output")
+OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system"}
+"""Sections that a spaCy training config has, and ours has not."""
+
+NO_CONFIG = (ConfigValidationError, ConfigParserError, ValueError, LookupError, TypeError)
+"""What confection raises for a text that it cannot read."""
+
+_HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
+
+
+def load_value(text: str) -> Any:
+    """The value that a text stands for: JSON where it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def train_options(
+    config: Path | None = None,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    overwrite: bool = False,
+) -> TrainOptions:
+    """The options of a training.
+
+    config: file with settings that are not at their defaults, any number of them; None for none.
+    changes: by dotted name ("parsers.sampling.order"), what goes before the file and the defaults.
+    overwrite: replace a model that is there.
+    Raises UserError, naming file, line and setting, for what cannot be read or does not exist.
+    """
+    changes = dict(changes or {})
+    values = {name: setting.default for name, setting in SETTINGS.items()}
+    files: dict[str, Any] = {}
+    given = {} if config is None else _read(config, changes)
+    places: dict[str, str] = {} if config is None else _places(config)
+    for source, where in ((given, str(config)), (changes, "")):
+        for name, value in source.items():
+            place = "" if not where else f"{places.get(name, where)}: "
+            if name.startswith(f"{FILES}."):
+                _add_file(files, name, value, place)
+                continue
+            if name not in SETTINGS:
+                raise UserError(f"{place}{name} is no setting; the nearest is {nearest(name)}")
+            values[name] = _converted(name, SETTINGS[name], value, place)
+    for name in NEEDED:
+        if values[name] is None:
+            raise OptionError(f"no {name} is given: {SETTINGS[name].about}")
+    try:
+        return _options(values, files, overwrite=overwrite, asked=frozenset(map(asked, changes)))
+    except UserError as error:
+        ours = {name: place for name, place in places.items() if name not in changes}
+        raise UserError(f"{_place_of(str(error), ours)}{error}") from error
+
+
+def _place_of(text: str, places: Mapping[str, str]) -> str:
+    """FILE:LINE of the setting that a mistake begins with, where it stands in a file."""
+    for name, place in places.items():
+        section, _, last = name.rpartition(".")
+        for called in (f"{section}: {last}", last):
+            if text.startswith((f"{called} is ", f"{called.replace('_', ' ')} is ")):
+                return f"{place}: "
+    return ""
+
+
+def _options(
+    values: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, Path]],
+    *,
+    overwrite: bool,
+    asked: frozenset[str],
+) -> TrainOptions:
+    own: dict[str, Any] = {
+        setting.option: values[name] for name, setting in SETTINGS.items() if setting.option
+    }
+    # A parser's settings at their defaults are not said: they say nothing of which parsers there
+    # are.
+    of_kinds: dict[str, Any] = {
+        kind: {
+            name: values[f"parsers.{kind}.{name}"]
+            for name, setting in settings.items()
+            if values[f"parsers.{kind}.{name}"] != setting.default
+        }
+        for kind, settings in OF_KINDS.items()
+    }
+    for kind, given in of_kinds.items():
+        said = {name: value for name, value in given.items() if value is not None}
+        try:
+            KINDS[kind](**said)
+        except UserError as error:
+            raise UserError(f"parsers.{kind}: {error}") from error
+    reranker = {name: values[f"{RERANKER}.{name}"] for name in OF_RERANKER}
+    left_open = frozenset(name for name in LEFT_OPEN if reranker[name] is None)
+    said = {name: value for name, value in reranker.items() if name not in left_open}
+    return TrainOptions(
+        **own,
+        parser_settings={kind: given for kind, given in of_kinds.items() if given},
+        parser_files=files,
+        settings=Settings(**said),
+        left_open=left_open,
+        overwrite=overwrite,
+        asked=asked,
+    )
+
+
+def values_of(options: TrainOptions) -> tuple[dict[str, Any], dict[str, dict[str, Path]]]:
+    """The values of all settings by dotted names, and the files of the file parsers."""
+    values = {
+        name: getattr(options, setting.option)
+        for name, setting in SETTINGS.items()
+        if setting.option
+    }
+    for kind, settings in OF_KINDS.items():
+        given = options.parser_settings.get(kind, {})
+        for name, setting in settings.items():
+            values[f"parsers.{kind}.{name}"] = given.get(name, setting.default)
+    for field in fields(Settings):
+        is_open = field.name in options.left_open
+        values[f"{RERANKER}.{field.name}"] = (
+            None if is_open else getattr(options.settings, field.name)
+        )
+    return values, {name: dict(files) for name, files in options.parser_files.items()}
+
+
+def asked(name: str) -> str:
+    """What TrainOptions calls a setting with this dotted name."""
+    if name in SETTINGS and SETTINGS[name].option:
+        return SETTINGS[name].option
+    return "parser_files" if name.startswith(f"{FILES}.") else name.removeprefix("parsers.")
+
+
+def nearest(name: str) -> str:
+    """The setting whose dotted name is most like this one, with the same last part if any has."""
+    last = name.rsplit(".", 1)[-1]
+    same = [known for known in SETTINGS if known.rsplit(".", 1)[-1] == last]
+    return get_close_matches(name, same or list(SETTINGS), n=1, cutoff=0.0)[0]
+
+
+def is_spacy_config(path: Path) -> bool:
+    """Whether a file is a spaCy training config, and no config of ours; False if unreadable."""
+    try:
+        return _is_of_spacy(Config().from_str(_text(path), interpolate=False))
+    except (UserError, *NO_CONFIG):
+        return False
+
+
+def _is_of_spacy(config: Mapping[str, Any]) -> bool:
+    return bool(OF_SPACY & config.keys())
+
+
+def _text(path: Path) -> str:
+    """The text of a file."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is no config: not UTF-8 text ({error.reason})") from error
+
+
+def _missing_sections(text: str) -> list[str]:
+    """The sections above those of a config that are not there themselves, as confection wants."""
+    found = [match[1] for line in text.splitlines() if (match := _HEADER.match(line))]
+    above = {
+        name.rsplit(".", depth)[0] for name in found for depth in range(1, name.count(".") + 1)
+    }
+    return sorted(above - set(found))
+
+
+def _read(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that stand in a file, by dotted name.
+
+    changes: values that ${...} in the file stands for where they are given.
+    """
+    text = _text(path)
+    above = _missing_sections(text)
+    try:
+        if _is_of_spacy(_parse(text, interpolate=False)):
+            raise UserError(
+                f"{path}: a spaCy training config, which configures spaCy's parser alone; give it "
+                "as parsers.spacy.config"
+            )
+        return dict(_flat(_parse(_with_changes(text, changes))))
+    except UserError:
+        raise
+    except NO_CONFIG as error:
+        raise UserError(f"{path}: is no config: {_reason(error, len(above))}") from error
+
+
+def _parse(text: str, *, interpolate: bool = True) -> Config:
+    above = "".join(f"[{name}]\n" for name in _missing_sections(text))
+    return Config().from_str(above + text, interpolate=interpolate)
+
+
+def _with_changes(text: str, changes: Mapping[str, Any]) -> str:
+    """The text with changed values in place of its own, so that ${...} stands for the new ones."""
+    for name, value in changes.items():
+        section, _, last = name.rpartition(".")
+        if section not in SECTIONS or not isinstance(
+            value, str | int | float | list | tuple | Path
+        ):
+            continue
+        lines, places = text.splitlines(), _lines_of(text)
+        changed = f"{last} = {value_text(value)}"
+        if (line := places.get(name)) is not None:
+            end = line + 1
+            while end < len(lines) and lines[end][:1].isspace() and lines[end].strip():
+                end += 1  # a value may go on in lines that are set in
+            lines[line:end] = [changed]
+        elif (line := places.get(section)) is not None:
+            lines.insert(line + 1, changed)
+        text = "\n".join(lines)
+    return text
+
+
+def _reason(error: Exception, above: int) -> str:
+    """What confection or configparser says, in one line and without its title.
+
+    above: lines that were put above the file's own.
+    """
+    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+    titles = ("Config validation error", "Make sure the sections", "Error parsing config")
+    said = [line for line in lines if not line.startswith(titles)]
+    return re.sub(
+        r"(line:? )(\d+)",
+        lambda match: f"{match[1]}{int(match[2]) - above}",
+        " ".join(said or lines).replace("'<string>'", "it"),
+    )
+
+
+def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of sections and sections within them, by dotted name."""
+    for name, value in config.items():
+        dotted = f"{above}.{name}" if above else name
+        is_section = dotted in SECTIONS or dotted.startswith(f"{FILES}.")
+        if isinstance(value, dict) and (is_section or value):
+            yield from _flat(value, dotted)
+        elif not (isinstance(value, dict) and is_section):
+            yield dotted, value
+
+
+def _places(path: Path) -> dict[str, str]:
+    """FILE:LINE of each section and setting of a file that can be read."""
+    return {name: f"{path}:{line + 1}" for name, line in _lines_of(_text(path)).items()}
+
+
+def _lines_of(text: str) -> dict[str, int]:
+    """The lines of the sections and settings of a config, from 0, by dotted name."""
+    found, section = {}, ""
+    for number, line in enumerate(text.splitlines()):
+        if header := _HEADER.match(line):
+            section = header[1]
+            found[section] = number
+        elif "=" in line and not line.lstrip().startswith(("#", ";")):
+            found[f"{section}.{line.split('=', 1)[0].strip()}"] = number
+    return found
+
+
+def value_text(value: Any) -> str:
+    """A value as it stands in a config."""
+    if isinstance(value, Path):
+        value = str(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if isinstance(value, tuple):
+        value = list(value)
+    # $ begins what stands for another setting's value; as an escape it is a plain character.
+    return json.dumps(value, ensure_ascii=False).replace("$", "\\u0024")
+
+
+def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:
+    """The value of a setting in the type that it has.  Raises UserError for another kind."""
+    if value is None and setting.optional:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match setting.kind:
+        case "flag" if isinstance(value, bool):
+            return value
+        case "whole" if is_number and isinstance(value, int):
+            return value
+        case "number" if is_number:
+            return float(value)
+        case "number" if value in ("inf", "infinity"):
+            return math.inf
+        case "names" if isinstance(value, str):
+            names = tuple(item.strip() for item in value.split(",") if item.strip())
+            return () if names == ("none",) else names
+        case "names" if isinstance(value, list | tuple) and all(
+            isinstance(item, str) for item in value
+        ):
+            return tuple(value)
+        case "text" if isinstance(value, str) or is_number:
+            return str(value)
+        case "path" if isinstance(value, str | Path) or is_number:
+            return Path(str(value))
+    said = '""' if value == "" else "null" if value is None else repr(value)
+    null = ", or null" if setting.optional else ""
+    raise UserError(f"{place}{name} is {said}; expected {EXPECTED[setting.kind]}{null}")
+
+
+def _add_file(files: dict[str, Any], name: str, value: Any, place: str) -> None:
+    """Note the files of a file parser: `parsers.files.NAME` or `parsers.files.NAME.PART`."""
+    source, _, part = name.removeprefix(f"{FILES}.").partition(".")
+    if isinstance(value, Mapping):
+        for key, file in value.items():
+            _add_file(files, f"{FILES}.{source}.{key}", file, place)
+        return
+    if value is None and part in PARTS:
+        files.get(source, {}).pop(part, None)
+        return
+    if isinstance(value, str | Path) and str(value):
+        path = Path(value)
+        if part in PARTS:
+            files.setdefault(source, {})[part] = path
+            return
+        if not part and path.is_dir():
+            inside = {part: path / f"{part}.conllu" for part in PARTS}
+            files[source] = {part: file for part, file in inside.items() if file.exists()}
+            return
+    raise UserError(
+        f"{place}{name} is {str(value)!r}; give {FILES}.{source} a directory with train.conllu, "
+        f"dev.conllu and perhaps test.conllu in it, or {FILES}.{source}.PART a file, where PART is "
+        f"{', '.join(PARTS)}"
+    )

@@ -1,0 +1,75 @@
+"""A training's options as the text of a config, with a comment above each setting."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from tk_spacy.about import __version__
+from tk_spacy.workflows.train.config import value_text, values_of
+from tk_spacy.workflows.train.config_schema import (
+    FILES,
+    OF_SECTIONS,
+    SECTIONS,
+    SETTINGS,
+)
+from tk_spacy.workflows.train.options import TrainOptions
+
+TRAINING_CFG = "training.cfg"
+"""The config of its training, in a model's directory."""
+
+UNTOLD = ("paths.output", "paths.workdir", "machine.threads", "machine.processes")
+"""What a model's own config leaves open: no result depends on it."""
+
+WIDTH = 98
+
+HEAD = """\
+Settings of `tk-spacy train`, as tk-spacy {version} has them: `tk-spacy train --config FILE` reads \
+them.
+Values are JSON: text in quotes, lists in brackets, true, false, null; inf for no bound.  Relative \
+paths start where the command is run; ${{section.name}} stands for another setting's value.  A \
+setting that is left out has its default."""
+
+
+def default_config() -> str:
+    """A config with all settings at their defaults."""
+    values = {name: setting.default for name, setting in SETTINGS.items()}
+    return config_text(values, {})
+
+
+def training_config(options: TrainOptions) -> str:
+    """The config that trains the same model again, wherever it is written."""
+    values, files = values_of(options)
+    return config_text({**values, **dict.fromkeys(UNTOLD)}, files)
+
+
+def config_text(values: Mapping[str, Any], files: Mapping[str, Mapping[str, Path]]) -> str:
+    """A config with these values by dotted name, and the files of the file parsers."""
+    blocks = ["\n".join(_comment(line) for line in HEAD.format(version=__version__).split("\n"))]
+    for section, settings in SECTIONS.items():
+        blocks.append(f"{_comment(OF_SECTIONS[section])}\n[{section}]")
+        # Settings that share a comment stand below it together.
+        named = [(f"{section}.{name}", name) for name in settings]
+        for about, group in groupby(named, key=lambda both: SETTINGS[both[0]].about):
+            lines = [f"{name} = {value_text(values[dotted])}" for dotted, name in group]
+            blocks.append("\n".join([_comment(about), *lines]))
+        if section == FILES:
+            for source, parts in files.items():
+                lines = [f"{part} = {value_text(path)}" for part, path in parts.items()]
+                blocks.append("\n".join([f"[{FILES}.{source}]", *lines]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _comment(text: str) -> str:
+    prefix = "# "
+    return textwrap.fill(
+        text if text.endswith((".", ":")) else f"{text}.",
+        WIDTH,
+        initial_indent=prefix,
+        subsequent_indent=prefix,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
