@@ -56,7 +56,7 @@ def docs_of(nlp: Language, sentences: list[Sentence] = NEW) -> list[Doc]:
 
 
 def test_biaffine_parser_trains_into_a_directory(tmp_path: Path) -> None:
-    (parser,) = make_parsers(["biaffine"], seed=5, biaffine=SMALL)
+    (parser,) = make_parsers(["biaffine"], seed=5, settings={"biaffine": SMALL})
     assert parser == BiaffineSpec.from_settings({**SMALL, "seed": 5})
     assert (parser.name, parser.sources, parser.given) == ("biaffine", ("biaffine",), False)
     steps: list[tuple[int, int]] = []
@@ -150,7 +150,8 @@ def test_pipeline_with_a_biaffine_parser(tmp_path: Path) -> None:
     report = train_pipeline(
         TrainOptions(
             train=paths["train"], dev=paths["dev"], test=paths["test"], output=tmp_path / "model",
-            parsers=("sampling", "biaffine"), sampling={"epochs": 1, "order": 1}, biaffine=SMALL,
+            parsers=("sampling", "biaffine"),
+            parser_settings={"sampling": {"epochs": 1, "order": 1}, "biaffine": SMALL},
             folds=2, k=6, threads=1, processes=1, tuning_folds=1,
             settings=Settings(iterations=2, bits=12, manual_parts=("arc",)),
         ),

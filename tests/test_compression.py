@@ -134,7 +134,8 @@ def test_compression_curve_of_a_model_with_a_combiner() -> None:
     reranker, inventory = model.reranker, LabelInventory()
     assert reranker.combiner is not None
     gold = load_treebank(treebank()["dev"])
-    sources, k = model.candidate_source(inventory, n_threads=1)
+    opened = model.open_parsers(inventory, n_threads=1)
+    sources, k = opened.sources, opened.k
     lists = list(model.in_order(sources, n_threads=1).candidates(gold, k=k))
     (point,) = measure({"exact": (EXACT, 1, reranker)}, gold, lists, repeat=1, n_threads=1)
     chosen = [

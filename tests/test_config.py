@@ -91,8 +91,10 @@ def test_config_has_every_setting_below_a_comment() -> None:
 )
 def test_config_changes_have_types(name: str, text: str, field: str, expected: object) -> None:
     made = train_options(None, {**PATHS, name: load_value(text)})
-    assert getattr(made, field) == expected
-    assert type(getattr(made, field)) is type(expected)
+    of_parser = field in ("sampling", "biaffine")
+    found = made.parser_settings.get(field, {}) if of_parser else getattr(made, field)
+    assert found == expected
+    assert type(found) is type(expected)
 
 
 def test_config_of_the_reranker() -> None:
@@ -112,21 +114,25 @@ def test_config_of_the_reranker() -> None:
 
 def test_config_of_a_part_needs_no_section_above(tmp_path: Path) -> None:
     made = read(tmp_path / "a.cfg", "[parsers.sampling]\norder = 1\n\n[training]\nseed = 4\n")
-    assert (made.sampling, made.seed, made.biaffine) == ({"order": 1}, 4, {})
+    assert (
+        made.parser_settings.get("sampling", {}),
+        made.seed,
+        made.parser_settings.get("biaffine", {}),
+    ) == ({"order": 1}, 4, {})
 
 
 def test_config_values_stand_for_other_settings(tmp_path: Path) -> None:
     text = '[training]\nseed = 4\ntitle = "a$$b"\n[parsers.sampling]\nseed = ${training.seed}\n'
     made = read(tmp_path / "a.cfg", text)
-    assert (made.sampling, made.title) == ({"seed": 4}, "a$b")
+    assert (made.parser_settings.get("sampling", {}), made.title) == ({"seed": 4}, "a$b")
     changed = read(tmp_path / "a.cfg", text, **{"training.seed": 5})
-    assert (changed.seed, changed.sampling) == (5, {"seed": 5})
+    assert (changed.seed, changed.parser_settings.get("sampling", {})) == (5, {"seed": 5})
 
 
 def test_config_changes_go_before_the_file(tmp_path: Path) -> None:
     text = "[parsers.sampling]\norder = 1\nepochs = 2\n"
     made = read(tmp_path / "a.cfg", text, **{"parsers.sampling.order": 3})
-    assert made.sampling == {"epochs": 2}
+    assert made.parser_settings.get("sampling", {}) == {"epochs": 2}
 
 
 def test_config_of_other_parsers_trees(tmp_path: Path) -> None:
@@ -206,8 +212,10 @@ def test_config_of_any_options_gives_them_again(tmp_path: Path) -> None:
         dev=Path("é.conllu"),
         output=Path("elsewhere"),
         parsers=("sampling", "sampling:order=2:seed=7", "spacy", "udpipe", "file:x"),
-        sampling={"C": 0.1, "extra": ("suffix2",), "seed": 0},
-        udpipe={"transition_system": "swap"},
+        parser_settings={
+            "sampling": {"C": 0.1, "extra": ("suffix2",), "seed": 0},
+            "udpipe": {"transition_system": "swap"},
+        },
         parser_files={"x": {"train": Path("x t"), "dev": Path("x d")}},
         backward=False,
         config=Path("some.cfg"),

@@ -272,7 +272,10 @@ def test_parsers_wrong_names(names: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("spacy:seed=2", "parser 'spacy:seed=2': only a sampling or biaffine parser has settings"),
+        (
+            "spacy:seed=2",
+            "parser 'spacy:seed=2': only a sampling, biaffine or udpipe parser has settings",
+        ),
         ("sampling:order", "'order' is no setting; write NAME=VALUE once for each"),
         ("sampling:order=2:order=3", "'order=3' is no setting"),
         ("sampling:order=9", "parser 'sampling:order=9': order is 9; it must be from 1 to 3"),

@@ -25,13 +25,13 @@ from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.report import COMBINER_ROW, SYSTEMS, VOTE, TrainReport, costs_table
 from tk_spacy.kbest.candidates import SHORT_LIST, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.kinds import parser_line
 from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.parsers.sampling.spec import Counter
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_from_doc
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
-from tk_spacy.workflows.info import parser_line
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -225,7 +225,7 @@ def test_cli_names_the_model_whose_parser_is_gone(tmp_path: Path) -> None:
     ],
 )
 def test_cli_info_knows_the_parsers_of_every_kind(name: str, expected: str) -> None:
-    assert parser_line(make_parsers([name])[0].about()) == expected
+    assert parser_line(name.split(":", maxsplit=1)[0], make_parsers([name])[0].about()) == expected
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,15 @@ def list_files() -> dict[str, Path]:
 
 
 def options(output: Path, **changes: Any) -> TrainOptions:
-    """Options for a training from ready lists: no parser, a second or so."""
+    """Options for a training from ready lists: no parser, a second or so.
+
+    changes: by the names of TrainOptions, and settings of parsers by the names of their kinds.
+    """
+    kinds = ("sampling", "biaffine", "udpipe")
+    of_parsers = {kind: changes.pop(kind) for kind in kinds if changes.get(kind)}
+    changes = {name: value for name, value in changes.items() if name not in kinds}
+    if of_parsers:
+        changes["parser_settings"] = {**changes.get("parser_settings", {}), **of_parsers}
     ready, files = list_files(), treebank()
     made = TrainOptions(
         train=files["train"],

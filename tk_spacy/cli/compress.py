@@ -12,9 +12,9 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.errors import OptionError
 from tk_spacy.utils.plotting import check_plot
-from tk_spacy.utils.tables import Column, Table
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table
 from tk_spacy.workflows.compress import compress, curve
-from tk_spacy.workflows.compression_curve import MEBIBYTE, curve_table, write_plot
+from tk_spacy.workflows.compression_curve import curve_table, write_plot
 
 MAX_PARTS = 10**9
 

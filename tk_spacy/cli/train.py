@@ -14,6 +14,7 @@ from tk_spacy.cli.old_options import OldOption, changes_of, parsed, with_old_opt
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.training import show_training
 from tk_spacy.errors import OptionError
+from tk_spacy.parsers.kinds import parsers_help
 from tk_spacy.parsers.names import DEFAULT_PARSERS
 from tk_spacy.workflows.train.config import is_spacy_config, train_options
 from tk_spacy.workflows.train.options import TrainOptions
@@ -32,10 +33,9 @@ def train_cli(
         typer.Option(
             "--parsers",
             metavar="PARSER,...",
-            help="Parsers that propose trees and score those of all, the main one first: sampling "
-            "(needs nothing but the treebank), spacy (a neural network that decides step by step), "
-            "biaffine (one that scores all arcs), udpipe (UDPipe 1's parser, one tree a sentence), "
-            "file:NAME (any other parser, its trees in parsers.files); all are trained on the CPU.",
+            help="Parsers that propose trees and score those of all, the main one first: "
+            f"{parsers_help()}; all are trained on the CPU. A second one of a kind differs in "
+            "settings of its own, as in sampling:order=2:seed=7.",
             show_default=",".join(DEFAULT_PARSERS),
         ),
     ] = None,

@@ -12,7 +12,7 @@ from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import dev_table
 from tk_spacy.features.word_properties import CHOICES
 from tk_spacy.parsers.sampling.settings import DEFAULT, SamplingSettings
-from tk_spacy.utils.tables import Column, Table, show_seconds
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show_seconds
 from tk_spacy.workflows.train_parser import train_parser
 
 
@@ -124,7 +124,7 @@ def _table(told: dict[str, Any]) -> Table:
 
 
 def _needed(told: dict[str, Any]) -> str:
-    peak = told["peak_bytes"] / 2**20
+    peak = told["peak_bytes"] / MEBIBYTE
     pruner = told["pruner"].get("dev") or told["pruner"]["train"]
     support = told["support_parts"]
     kernel = "" if support is None else f" The kernel has {support:,} support parts."

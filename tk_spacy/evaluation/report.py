@@ -8,7 +8,7 @@ from typing import Any
 
 from tk_spacy.evaluation.attachment import Scores
 from tk_spacy.evaluation.bootstrap import Bootstrap
-from tk_spacy.utils.tables import Cell, Column, Table, show_p, show_seconds
+from tk_spacy.utils.tables import MEBIBYTE, Cell, Column, Table, show_p, show_seconds
 
 # Scores
 
@@ -269,5 +269,5 @@ def stages_table(run: RunTime) -> Table:
         title="Wall time",
         columns=(Column("stage", "stage", align="left"), Column("time", "time")),
         rows=tuple(rows),
-        notes=(f"Peak memory, child processes included: {run.peak_bytes / 2**20:,.0f} MB.",),
+        notes=(f"Peak memory, child processes included: {run.peak_bytes / MEBIBYTE:,.0f} MB.",),
     )

@@ -23,8 +23,7 @@ from tk_spacy.features.templates import FRAME, SPAN
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import check_labels
-
-Int32 = NDArray[np.int32]
+from tk_spacy.utils.array_types import Int32
 
 NO_SLOTS = np.zeros((0, 0), dtype=np.int32)
 

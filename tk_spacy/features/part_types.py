@@ -19,6 +19,9 @@ ROLES = ("g", "h", "t", "s", "m")
 DEPENDENTS = ("h", "t", "s", "m")
 """Columns 5..8 of a part row: the label of the arc into the word of each of these roles."""
 
+ARC = "arc"
+"""The part type of single arcs, which every kernel of parts has."""
+
 ROW_WIDTH = len(ROLES) + len(DEPENDENTS)
 
 
@@ -72,7 +75,7 @@ class PartType:
 PART_TYPES: dict[str, PartType] = {
     name: PartType(name, _slots(text))
     for name, text in {
-        "arc": "h e:m m",
+        ARC: "h e:m m",
         "sibling": "h e1:s s e2:m m",
         "grandparent": "g e1:h h e2:m m",
         "grand-sibling": "g e1:h h e2:s s e3:m m",

@@ -27,9 +27,7 @@ from numpy.typing import NDArray
 from tk_spacy.kernels.plain_scoring import count_matches, length_bins
 from tk_spacy.kernels.support_log import SupportLog
 from tk_spacy.kernels.template_kernel import node_columns
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,16 +8,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.kernels.compiled.blocks import SIZE, block_bounds
 from tk_spacy.kernels.compiled.node_groups import NodeGroups
 from tk_spacy.kernels.compiled.scoring import CompiledParts
 from tk_spacy.kernels.scorer import LEAST_ROWS, frequent_values
 from tk_spacy.kernels.support import node_rows
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 KEPT_ROWS = 2048
 """Rows that a block keeps, as long as there are few blocks."""

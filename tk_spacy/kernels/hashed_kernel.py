@@ -15,16 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
-from tk_spacy.features.part_types import part_type
+from tk_spacy.features.part_types import ARC, part_type
 from tk_spacy.kernels.hashed_map import add_map_scores, add_support
 from tk_spacy.kernels.scorer import WORDS_AT_A_TIME, chunks, distribute, together
 from tk_spacy.kernels.support import Support, SupportParts
 from tk_spacy.kernels.template_kernel import slot_layout
+from tk_spacy.utils.array_types import Float64, Int32
 
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
-
-ARC = "arc"
 MIN_BITS, MAX_BITS = 8, 28
 SEED = 0
 MOST_CELL = 1e30

@@ -18,9 +18,7 @@ from tk_spacy.features.encoder import EncodedList
 from tk_spacy.features.part_types import part_type
 from tk_spacy.kernels.support import EDGE, Support, SupportParts
 from tk_spacy.kernels.template_kernel import kernel_matrix, node_columns, slot_layout
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 SAMPLE = 4096
 """Parts of lists that contributions are measured on, at most."""

@@ -9,7 +9,6 @@ from threading import Lock
 from weakref import WeakSet
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.features.part_types import part_type
 from tk_spacy.kernels.compiled.blocks import SIZE, block_bounds, edge_rows
@@ -18,9 +17,7 @@ from tk_spacy.kernels.compiled.scoring import CompiledParts, fits_bytes
 from tk_spacy.kernels.plain_scoring import add_part_scores, count_matches
 from tk_spacy.kernels.support import Support, node_rows
 from tk_spacy.kernels.template_kernel import node_columns, slot_layout
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 KEPT_BYTES = 256 << 20
 """What the rows that are kept may take, by default; with 58,842 support parts they use half."""

@@ -26,9 +26,7 @@ from tk_spacy.kernels.scorer import (
 )
 from tk_spacy.kernels.support import Support, distinct, merge, node_rows
 from tk_spacy.kernels.template_kernel import node_columns, slot_layout
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 FEW = 512
 """Support parts that are scored without compiling them."""

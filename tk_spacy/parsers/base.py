@@ -6,13 +6,19 @@ Parsers that differ see a sentence differently: their lists are joined, and each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.serialization import StoredModel
 
 Sentences = Sequence[Sentence]
 
@@ -28,17 +34,70 @@ def columns_read(sources: Iterable[ParserSource]) -> set[str]:
     return {name for source in sources for name in getattr(source, "columns", ())}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all parsers of one training share.
+
+    seed: where a parser has none of its own.  search: of spaCy's parser, see `SpacySource`.
+    xpos: whether the parsers may read the XPOS column.
+    """
+
+    seed: int = 0
+    search: str = "discrepancy"
+    xpos: bool = True
+
+
+class Settings(Protocol):
+    """The settings of a parser, all of them checked."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        ...
+
+
+class StoredParser(StoredModel):
+    """A trained parser of ours: it parses sentences, and is stored as any model is.
+
+    settings: as trained.  about: further facts for meta.json, JSON values.
+    """
+
+    __slots__ = ()
+
+    settings: Any
+    about: Mapping[str, Any]
+
+    if TYPE_CHECKING:  # a field of some, a property of others
+
+        @property
+        def labels(self) -> tuple[str, ...]:
+            """The DEPREL values that it can give."""
+
+    @abstractmethod
+    def parse(
+        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
+        """Heads, 1..n with 0 for the root, and relations of each sentence, in order."""
+
+    def facts(self) -> dict[str, Any]:
+        """What `tk-spacy info` tells of it beside settings and labels, JSON values."""
+        return {}
+
+
 class ParserSpec(Protocol):
     """One kind of parser with its settings.
 
-    name: as a user names it among the parsers.  sources: what its scores are called in lists.
+    kind: name of its kind.  name: as a user names it.
+    sources: what its scores are called in lists.
     given: whether the parser is there already, so that `train` has nothing to do.
     effort: if there is such an attribute, about how long a training takes for each word beside
         those of other parsers, 1 where there is none: long ones are begun first.
     """
 
     @property
-    def name(self) -> str: ...  # noqa: D102  (said above)
+    def kind(self) -> str: ...  # noqa: D102  (said above)
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
 
     @property
     def sources(self) -> tuple[str, ...]: ...  # noqa: D102

@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.matching import Index, matched
 from tk_spacy.kbest.tree_files import TreeFile, TreeFileSource
 from tk_spacy.kbest.writer import Pair
-from tk_spacy.parsers.names import FILE_PREFIX, PARSER_NAMES
+from tk_spacy.parsers.base import Shared
+from tk_spacy.parsers.kinds import parser_names
+from tk_spacy.parsers.names import FILE, FILE_PREFIX
 from tk_spacy.parsers.trainable import GivenParser
 from tk_spacy.treebank.conllu import Sentence, read_conllu
 from tk_spacy.utils.workdir import check_regular, fingerprint
@@ -28,10 +30,10 @@ _SOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 def check_source_name(name: str) -> None:
     """Raises UserError for what cannot be the name of a file parser's scores."""
-    if not _SOURCE_NAME.fullmatch(name) or name in PARSER_NAMES:
+    if not _SOURCE_NAME.fullmatch(name) or name in parser_names():
         raise UserError(
             f"{FILE_PREFIX}{name}: {name!r} cannot name a parser; take letters, digits, - and _, "
-            f"a letter first, and none of {', '.join(PARSER_NAMES)}"
+            f"a letter first, and none of {', '.join(parser_names())}"
         )
 
 
@@ -59,8 +61,8 @@ def check_files(
         for part in parts:
             if part not in files.get(source, {}):
                 raise UserError(
-                    f"the parser {parser} needs its trees of {part}: give them as "
-                    f"parsers.files.{source}.{part}"
+                    f"the parser {parser} needs its trees of {part}: give --view-file "
+                    f"{source}.{part}=FILE"
                 )
 
 
@@ -75,11 +77,20 @@ class ExternalParser(GivenParser):
     uas: of the first trees, by part.
     """
 
+    kind: ClassVar[str] = FILE
+
     source: str
     parts: tuple[tuple[str, str, str], ...]
     scored: bool
     train_digest: str
     uas: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def make(
+        cls, name: str, settings: Mapping[str, tuple[Path, Path]], shared: Shared
+    ) -> ExternalParser:
+        """A parser of that name, FILE_PREFIX and all; settings: its files, see `read`."""
+        return cls.read(name.removeprefix(FILE_PREFIX), settings)
 
     @classmethod
     def read(cls, source: str, parts: Mapping[str, tuple[Path, Path]]) -> ExternalParser:
@@ -125,7 +136,7 @@ class ExternalParser(GivenParser):
 
     @property
     def name(self) -> str:
-        """As a user names it among the parsers."""
+        """As a user names it."""
         return f"{FILE_PREFIX}{self.source}"
 
     def notes(self) -> Iterator[str]:

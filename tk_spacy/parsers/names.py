@@ -1,19 +1,20 @@
-"""Names of the kinds of parsers, of the spaCy components and of searches, each in one place."""
+"""Names that several floors share: the default parsers, the parsers in files, searches.
+
+All else about a kind of parser stands in its own `kind` module (see `parsers.kinds`).
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
-SAMPLING, SPACY, BIAFFINE, UDPIPE = "sampling", "spacy", "biaffine", "udpipe"
-PARSER_NAMES = (SAMPLING, SPACY, BIAFFINE, UDPIPE)
+SAMPLING, SPACY, BIAFFINE = "sampling", "spacy", "biaffine"
 DEFAULT_PARSERS = (SAMPLING, SPACY, BIAFFINE)
 FILE = "file"
 FILE_PREFIX = f"{FILE}:"
 """Before the name that the user gives to another parser, whose trees are in files."""
 
-TK_PARSER, TK_BIAFFINE, TK_UDPIPE = "tk_parser", "tk_biaffine", "tk_udpipe"
 TK_RERANKER = "tk_reranker"
-"""Factories of our spaCy components."""
+"""The factory of the reranker's spaCy component."""
 
 Search = Literal["discrepancy", "beam", "both"]
 SEARCHES: tuple[Search, ...] = ("discrepancy", "beam", "both")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.base import ParserSpec
-from tk_spacy.parsers.names import BIAFFINE, FILE, SAMPLING, SPACY, UDPIPE
+from tk_spacy.parsers.base import ParserSpec, Shared
+from tk_spacy.parsers.kinds import get_kind
+from tk_spacy.parsers.names import SPACY
 from tk_spacy.parsers.specs import ParserRequest, parse_specs
 
 
@@ -17,9 +18,7 @@ def make_parsers(
     names: Sequence[str],
     *,
     seed: int = 0,
-    sampling: Mapping[str, Any] | None = None,
-    biaffine: Mapping[str, Any] | None = None,
-    udpipe: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
     files: Mapping[str, Mapping[str, tuple[Path, Path]]] | None = None,
     spacy_pipeline: str | None = None,
     config: Path | None = None,
@@ -30,57 +29,27 @@ def make_parsers(
 ) -> tuple[ParserSpec, ...]:
     """The parsers of those names (see `specs`), in order; the first is the main one.
 
-    sampling, biaffine, udpipe: settings of all these parsers that are not at their defaults.
+    settings: of all parsers of a kind, by its name, those that are not at their defaults.
     files: of each file parser its files, by part (see `ExternalParser.read`).  The rest is
     spaCy's:     parser: spacy_pipeline is a pipeline to take instead of training one.
     xpos: whether the parsers may read the XPOS column.
     Raises UserError where a setting makes no sense.
     """
+    shared = Shared(seed=seed, search=search, xpos=xpos)
+    of_kinds: dict[str, Mapping[str, Any]] = dict(settings or {})
+    of_kinds[SPACY] = {
+        "pipeline": spacy_pipeline,
+        "config": config,
+        "max_steps": max_steps,
+        "backward": backward,
+        **of_kinds.get(SPACY, {}),
+    }
     parsers: list[ParserSpec] = []
-    for spec in parse_specs(names):
-        if spec.kind == SAMPLING:
-            from tk_spacy.parsers.sampling.spec import SamplingSpec  # noqa: PLC0415
-
-            settings = {"seed": seed, **(sampling or {}), **spec.changes}
-            with _of_parser(spec):
-                parsers.append(SamplingSpec.from_settings(settings, name=spec.name))
-            continue
-        if spec.kind == BIAFFINE:
-            from tk_spacy.parsers.biaffine.spec import BiaffineSpec  # noqa: PLC0415
-
-            settings = {"seed": seed, "xpos": xpos, **(biaffine or {}), **spec.changes}
-            with _of_parser(spec):
-                parsers.append(BiaffineSpec.from_settings(settings, name=spec.name))
-            continue
-        if spec.kind == FILE:
-            from tk_spacy.parsers.external import ExternalParser  # noqa: PLC0415
-
-            parsers.append(ExternalParser.read(spec.file, (files or {}).get(spec.file, {})))
-            continue
-        if spec.kind == UDPIPE:
-            from tk_spacy.parsers.udpipe.spec import UdpipeSpec  # noqa: PLC0415
-
-            parsers.append(UdpipeSpec.from_settings({"seed": seed, **(udpipe or {})}))
-            continue
-        assert spec.kind == SPACY
-        from tk_spacy.parsers.spacy_transition.spec import (  # noqa: PLC0415  (imports spaCy)
-            GivenSpacySpec,
-            SpacySpec,
-        )
-
-        if spacy_pipeline is not None:
-            parsers.append(GivenSpacySpec.from_pipeline(spacy_pipeline, search=search))  # type: ignore[arg-type]
-        else:
-            parsers.append(
-                SpacySpec.from_config(
-                    config,
-                    max_steps=max_steps,
-                    seed=seed,
-                    xpos=xpos,
-                    backward=backward,
-                    search=search,
-                )
-            )
+    for request in parse_specs(names):
+        own = (files or {}).get(request.file, {}) if request.file else of_kinds.get(request.kind)
+        with _of_parser(request):
+            made = get_kind(request.kind).spec_class()
+            parsers.append(made.make(request.name, {**(own or {}), **request.changes}, shared))
     _check_different(parsers)
     return tuple(parsers)
 
@@ -88,11 +57,12 @@ def make_parsers(
 @contextmanager
 def _of_parser(spec: ParserRequest) -> Iterator[None]:
     """Mistakes in the settings of a parser of its own name it."""
-    if "extra" in spec.changes:
-        raise UserError(
-            f"parser {spec.text!r}: extra cannot be one parser's alone; leave it out, and give the "
-            "names to all sampling parsers (parsers.sampling.extra)"
-        )
+    for name, instead in (get_kind(spec.kind).shared_settings or {}).items():
+        if name in spec.changes:
+            raise UserError(
+                f"parser {spec.text!r}: {name} cannot be one parser's alone; leave it out, and "
+                f"{instead}"
+            )
     try:
         yield
     except UserError as error:

@@ -5,22 +5,21 @@ sampling   spacy   sampling:order=2   sampling:order=2:seed=7
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.names import BIAFFINE, FILE, FILE_PREFIX, PARSER_NAMES, SAMPLING
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
+from tk_spacy.parsers.kinds import all_kinds, get_kind, parser_names
+from tk_spacy.parsers.names import FILE, FILE_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
 class ParserRequest:
     """One parser as it was asked for.
 
-    kind: of PARSER_NAMES, or FILE.  changes: settings that are this parser's alone, by name.
+    kind: name of a kind of parsers, or FILE.
+    changes: settings that are this parser's alone, by name.
     file: what the user calls the parser whose trees are in files.  text: what the user wrote.
     """
 
@@ -34,9 +33,7 @@ class ParserRequest:
         """What the parser is called, in files and tables: the kind, and what is different."""
         if self.file:
             return f"{FILE_PREFIX}{self.file}"
-        return "-".join(
-            [self.kind, *(_UNSAFE.sub("", f"{name}{v}") for name, v in self.changes.items())]
-        )
+        return get_kind(self.kind).parser_name(self.changes)
 
 
 def parse_specs(texts: Sequence[str]) -> tuple[ParserRequest, ...]:
@@ -46,7 +43,7 @@ def parse_specs(texts: Sequence[str]) -> tuple[ParserRequest, ...]:
     if not names or len(set(names)) < len(names):
         raise UserError(
             f"parsers are {','.join(texts) or 'none'}; name one or more different ones of "
-            f"{', '.join(PARSER_NAMES)} (a second sampling parser differs in a setting, as in "
+            f"{', '.join(parser_names())} (a second sampling parser differs in a setting, as in "
             "sampling:order=2)"
         )
     return specs
@@ -61,14 +58,13 @@ def _parse(text: str) -> ParserRequest:
     kind, *settings = text.split(":")
     if kind == FILE:
         return ParserRequest(FILE, file=text.removeprefix(FILE_PREFIX))
-    if kind not in PARSER_NAMES:
+    if settings and not get_kind(kind).own_settings:
+        able = [name for name, known in all_kinds().items() if known.own_settings]
         raise UserError(
-            f"unknown parser {kind!r}; choose from {', '.join(PARSER_NAMES)}, {FILE_PREFIX}NAME"
+            f"parser {text!r}: only a {', '.join(able[:-1])} or {able[-1]} parser has settings of "
+            "its own"
         )
-    if settings and kind not in (SAMPLING, BIAFFINE):
-        raise UserError(
-            f"parser {text!r}: only a {SAMPLING} or {BIAFFINE} parser has settings of its own"
-        )
+    get_kind(kind)
     changes: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")

@@ -6,30 +6,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from tk_spacy.parsers.base import Report, Sentences
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parsers.base import Report, Sentences, Settings, Shared, StoredParser
 
-if TYPE_CHECKING:
-    from tk_spacy.parsers.biaffine.settings import BiaffineSettings
-    from tk_spacy.parsers.sampling.settings import SamplingSettings
-    from tk_spacy.parsers.udpipe.settings import UdpipeSettings
-    from tk_spacy.utils.serialization import StoredModel
-
-OwnSettings = TypeVar("OwnSettings", bound="SamplingSettings | BiaffineSettings | UdpipeSettings")
+OwnSettings = TypeVar("OwnSettings", bound=Settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainableParser(ABC, Generic[OwnSettings]):
-    """A parser that is trained here, with its settings: all of a `ParserSpec` but `open`.
+    """A parser that is trained here, with its settings: a `ParserSpec`.
 
+    kind: name of its kind.
     name: of the parser and its scores; that of the kind, unless there are several of it.
     format: part of every fingerprint; to be raised when the same settings give another parser than
         before.  search_only: the settings that a trained parser does not depend on.
     """
 
+    kind: ClassVar[str]
     format: ClassVar[int]
-    search_only: ClassVar[tuple[str, ...]]
+    search_only: ClassVar[tuple[str, ...]] = ()
     given: ClassVar[bool] = False
 
     settings: OwnSettings
@@ -39,6 +37,26 @@ class TrainableParser(ABC, Generic[OwnSettings]):
     @abstractmethod
     def read_settings(changes: Mapping[str, Any]) -> OwnSettings:
         """Settings, some changed from their defaults.  Raises UserError for bad ones."""
+
+    @staticmethod
+    @abstractmethod
+    def model_class() -> type[StoredParser]:
+        """The class of the trained parsers."""
+
+    @staticmethod
+    @abstractmethod
+    def source_of(
+        parser: Any, *, inventory: LabelInventory, n_threads: int | None, name: str
+    ) -> ParserSource:
+        """A trained parser as a source of candidates; name: of its scores."""
+
+    @classmethod
+    def make(cls, name: str, settings: Mapping[str, Any], shared: Shared) -> Self:
+        """One for a training, with settings changed from their defaults.
+
+        Raises UserError for bad ones.
+        """
+        return cls.from_settings({"seed": shared.seed, **settings}, name=name)
 
     @classmethod
     def from_settings(cls, changes: Mapping[str, Any], *, name: str | None = None) -> Self:
@@ -71,7 +89,7 @@ class TrainableParser(ABC, Generic[OwnSettings]):
     @abstractmethod
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
-    ) -> StoredModel:
+    ) -> StoredParser:
         """A parser trained on sentences; dev may be empty."""
 
     def train(
@@ -85,6 +103,14 @@ class TrainableParser(ABC, Generic[OwnSettings]):
     ) -> None:
         """Train a parser and write its files."""
         self.fit(train, dev, n_threads=n_threads, report=report).write_files(directory)
+
+    def open(
+        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
+    ) -> ParserSource:
+        """The parser that `train` wrote, searching as the settings say now."""
+        parser: Any = self.model_class().from_disk(directory)
+        parser = replace(parser, settings=self.settings)
+        return self.source_of(parser, inventory=inventory, n_threads=n_threads, name=self.name)
 
 
 class GivenParser:

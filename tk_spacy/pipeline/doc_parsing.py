@@ -14,9 +14,7 @@ from spacy.tokens import Doc
 from tk_spacy.spacy_io.conversion import sentence_of_tokens, to_spacy_label
 
 if TYPE_CHECKING:
-    from tk_spacy.parsers.biaffine.parser import BiaffineParser
-    from tk_spacy.parsers.sampling.parser import SamplingParser
-    from tk_spacy.parsers.udpipe.parser import UdpipeParser
+    from tk_spacy.parsers.base import StoredParser
 
 SPACE_LABEL = "dep"
 """The relation of white space to the word that it hangs on."""
@@ -48,7 +46,7 @@ def sentence_spans(doc: Doc) -> list[tuple[int, int]]:
 
 
 def parse_docs(
-    parser: SamplingParser | BiaffineParser | UdpipeParser,
+    parser: StoredParser,
     docs: Sequence[Doc],
     *,
     n_threads: int | None = None,

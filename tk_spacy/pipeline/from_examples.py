@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from spacy.training import Example
@@ -25,7 +25,9 @@ from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
+from tk_spacy.pipeline.sources import parser_names
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.provenance import Candidates, Provenance
 from tk_spacy.reranker.settings import Settings, suit
 from tk_spacy.reranker.training import combine_lists, train_reranker
 from tk_spacy.spacy_io.gold import gold_sentences
@@ -85,14 +87,18 @@ def train_from_examples(
         words = sum(map(len, sentences)) * (folds - 1) // folds
         max_steps = suitable_steps(nlp, words)
     parsers = [
-        pipeline_spec(nlp, source, search=search, max_steps=max_steps, seed=seed)
-        for source in sources
+        pipeline_spec(nlp, source, search=search, max_steps=max_steps, seed=seed, name=name)
+        for source, name in zip(sources, parser_names(nlp, sources), strict=True)
     ]
     names = [name for parser in parsers for name in parser.sources]
-    about: dict[str, Any] = {"search": search, "k": k, "sources": names}
     # The folds' parsers have a right-to-left twin if the pipeline's has.
     twins = [parser.backward for parser in parsers if isinstance(parser, SpacySpec)]
-    about["backward"] = twins[0] if twins else None
+    made = Provenance(
+        sources=tuple(names),
+        candidates=Candidates(k=k, search=search),
+        backward=twins[0] if twins else None,
+        seed=seed,
+    )
     if candidates is not None:
         lists = lists_from_file(candidates, sentences, sources=names, inventory=inventory, k=k)
     else:
@@ -115,18 +121,27 @@ def train_from_examples(
         f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
         f"{stats.support_parts} support parts"
     )
-    return replace(reranker, about=about, combiner=combiner)
+    return replace(reranker, about=made.to_dict(), combiner=combiner)
 
 
 def pipeline_spec(
-    nlp: Language, component: str, *, search: Search, max_steps: int, seed: int
+    nlp: Language,
+    component: str,
+    *,
+    search: Search,
+    max_steps: int,
+    seed: int,
+    name: str | None = None,
 ) -> ParserSpec:
-    """The parser that trains parsers like a component of a pipeline."""
+    """The parser that trains parsers like a component of a pipeline.
+
+    name: of the parser, None for that of its kind; spaCy's has its own.
+    """
     from tk_spacy.pipeline.parser_base import ParserComponent  # noqa: PLC0415
 
     parser = nlp.get_pipe(component)
     if isinstance(parser, ParserComponent):
-        return parser.spec(seed=seed)
+        return parser.spec(seed=seed, name=name)
     return SpacySpec(
         config=fold_config(nlp, component, max_steps=max_steps),
         component=component,

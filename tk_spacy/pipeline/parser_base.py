@@ -4,10 +4,9 @@ Annotations are not postponed: spaCy builds its schema of what `initialize` take
 """
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -21,18 +20,13 @@ from tk_spacy.pipeline.checks import check_listener
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
     from tk_spacy.kbest.sources import ParserSource
-    from tk_spacy.parsers.base import ParserSpec
-    from tk_spacy.parsers.biaffine.parser import BiaffineParser
-    from tk_spacy.parsers.biaffine.settings import BiaffineSettings
-    from tk_spacy.parsers.sampling.parser import SamplingParser
-    from tk_spacy.parsers.sampling.settings import SamplingSettings
-    from tk_spacy.parsers.udpipe.parser import UdpipeParser
-    from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+    from tk_spacy.parsers.base import ParserSpec, Settings, StoredParser
+    from tk_spacy.parsers.kinds import ParserKind
     from tk_spacy.pipeline.doc_parsing import ParsedSentence
     from tk_spacy.treebank.conllu import Sentence
 
-OwnParser = TypeVar("OwnParser", bound="SamplingParser | BiaffineParser | UdpipeParser")
-OwnSettings = TypeVar("OwnSettings", bound="SamplingSettings | BiaffineSettings | UdpipeSettings")
+OwnParser = TypeVar("OwnParser", bound="StoredParser")
+OwnSettings = TypeVar("OwnSettings", bound="Settings")
 
 PARSER_ASSIGNS = ["token.dep", "token.head", "token.is_sent_start", "doc.sents"]
 """What the factory of such a component declares that it sets."""
@@ -43,11 +37,13 @@ class ParserComponent(
 ):
     """Parses Docs, sentence by sentence: sets heads, labels and sentence starts.
 
+    KIND: name of the kind of its parsers, see `parsers.kinds`.
     settings: of the parser's training, by their names, where they are not at their defaults.
 
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
 
+    KIND: ClassVar[str]
     ATTRIBUTE = "parser"
     BATCH_SIZE = 128
     n_threads: int | None = None
@@ -58,25 +54,51 @@ class ParserComponent(
         if self.settings:
             self._check_settings()
 
-    # What a kind of parser says of itself
+    # What a kind of parser says of itself, in its spec unless the component knows better
 
-    @abstractmethod
+    @classmethod
+    def kind(cls) -> "ParserKind":
+        """The kind of its parsers."""
+        from tk_spacy.parsers.kinds import get_kind  # noqa: PLC0415
+
+        return get_kind(cls.KIND)
+
+    @classmethod
+    def _model_class(cls) -> type[OwnParser]:
+        model: type[OwnParser] = cls.kind().spec_class().model_class()
+        return model
+
     def _read_settings(self) -> OwnSettings:
         """The settings, complete.  Raises UserError for wrong ones."""
+        settings: OwnSettings = self.kind().spec_class().read_settings(self.settings)
+        return settings
 
-    @abstractmethod
     def _read_model(self, path: Path) -> OwnParser:
-        """A trained parser from a directory.  Raises UserError where there is none."""
+        """A trained parser from a directory, its own or a pipeline's with a component of this name.
 
-    @abstractmethod
+        Raises UserError where there is none.
+        """
+        is_pipeline = (path / "config.cfg").is_file()
+        return self._model_class().from_disk(path / self.name if is_pipeline else path)
+
     def _train(self, sentences: "Sequence[Sentence]", settings: OwnSettings) -> OwnParser:
         """A parser trained on sentences."""
+        spec = self.kind().spec_class()(settings=settings)
+        parser: OwnParser = spec.fit(
+            sentences, [], n_threads=self.n_threads, report=lambda done, of: None
+        )
+        return parser
 
-    @abstractmethod
-    def spec(self, *, seed: int) -> "ParserSpec":
-        """The spec of parsers like this one; the settings' own seed goes before `seed`."""
+    def spec(self, *, seed: int, name: str | None = None) -> "ParserSpec":
+        """The spec of parsers like this one; the settings' own seed goes before `seed`.
 
-    @abstractmethod
+        name: what to call them, None for the name of their kind.
+        """
+        spec: ParserSpec = (
+            self.kind().spec_class().from_settings({"seed": seed, **self.settings}, name=name)
+        )
+        return spec
+
     def source(
         self,
         parser: OwnParser,
@@ -87,8 +109,14 @@ class ParserComponent(
     ) -> "ParserSource":
         """A parser as a source of candidates.
 
-        name: of its scores, where the kind can have several; None for that of the kind.
+        name: of its scores, None for that of the kind.
         """
+        source: ParserSource = (
+            self.kind()
+            .spec_class()
+            .source_of(parser, inventory=inventory, n_threads=n_threads, name=name or self.KIND)
+        )
+        return source
 
     def _warn_of_doc(self, parser: OwnParser, doc: Doc) -> None:
         """Warn where a Doc, which is not empty, lacks what the parser reads."""
@@ -153,8 +181,7 @@ class ParserComponent(
 
         Tags are those of the predicted Docs where they have some, else the references'.
         get_examples: gives the training data; not called with a model.
-        model: directory of a parser, or (`tk_parser`, `tk_udpipe`) of a pipeline with a component
-            of this one's name.
+        model: directory of a parser, or of a pipeline with a component of this one's name.
 
         Raises UserError where the settings do not fit, or the examples have no trees.
         """
@@ -186,11 +213,14 @@ def check_source(nlp: Language, name: str, source: str, *, twin: bool = False) -
             f"{name}: the pipeline has no component {source!r} to propose trees (it has: "
             f"{', '.join(nlp.component_names) or 'none'}); add it, or set source to its name"
         )
+    from tk_spacy.parsers.kinds import factories  # noqa: PLC0415
+
     parser = nlp.get_pipe(source)
     if not isinstance(parser, DependencyParser | ParserComponent):
+        known = ("parser", "beam_parser", *factories())
         raise UserError(
-            f"{name}: source {source!r} is a {type(parser).__name__}, but must be a 'parser', "
-            f"'beam_parser', 'tk_parser', 'tk_biaffine' or 'tk_udpipe'"
+            f"{name}: source {source!r} is a {type(parser).__name__}, but must be a "
+            f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
         )
     if not isinstance(parser, DependencyParser):
         return

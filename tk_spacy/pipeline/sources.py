@@ -7,12 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.sources import ParserSource
-from tk_spacy.parsers.names import FILE_PREFIX
 from tk_spacy.parsers.spacy_transition.source import SpacySource, source_names
 from tk_spacy.pipeline.checks import untrained
 from tk_spacy.pipeline.parser_base import ParserComponent, check_source
@@ -20,12 +18,11 @@ from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.conversion import UD_ROOT, to_ud_label
 from tk_spacy.spacy_io.doc_trees import DocSentence, contract
 from tk_spacy.trees.tree_rows import invalid_trees
+from tk_spacy.utils.array_types import Float64
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
-
-Float64 = NDArray[np.float64]
 
 
 def pipeline_sources(
@@ -47,13 +44,14 @@ def pipeline_sources(
     Raises UserError where a component is no parser, or not trained.
     """
     sources: list[ParserSource] = []
-    parsers = list(reranker.about.get("views") or {}) if reranker is not None else []
-    parsers = [name for name in parsers if not name.startswith(FILE_PREFIX)]
-    for number, name in enumerate(components):
+    made = reranker.provenance if reranker is not None else None
+    parsers = made.own_parsers if made is not None else []
+    if len(parsers) != len(components):
+        parsers = parser_names(nlp, components)
+    # A model of several parsers of a kind calls each by the name of its parser.
+    for name, known in zip(components, parsers, strict=True):
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
-        # A model of several parsers of a kind calls each by the name of its parser.
-        known = parsers[number] if len(parsers) == len(components) else None
         if isinstance(component, ParserComponent):
             if component.parser is None:
                 raise UserError(untrained(name, "parser"))
@@ -64,8 +62,8 @@ def pipeline_sources(
             )
         else:
             backward = False if not twins else None
-            if reranker is not None:
-                backward = reranker.about.get("backward")
+            if made is not None:
+                backward = made.backward
             source = SpacySource(
                 nlp,
                 component=name,
@@ -79,6 +77,20 @@ def pipeline_sources(
     return sources
 
 
+def parser_names(nlp: Language, components: Sequence[str]) -> list[str]:
+    """What the parsers of a pipeline are called where no training has named them.
+
+    The first parser of a kind goes by the kind's name, a further one by its component's too, as in
+    "biaffine-tk_biaffine2"; what spaCy's is called is of no account.
+    """
+    found: list[str] = []
+    for name in components:
+        component = nlp.get_pipe(name) if name in nlp.component_names else None
+        kind = component.KIND if isinstance(component, ParserComponent) else name
+        found.append(f"{kind}-{name}" if kind in found else kind)
+    return found
+
+
 def _known_names(names: tuple[str, ...], reranker: Reranker) -> tuple[str, ...]:
     """A spaCy source's names in a model: older ones know of a parser with its twin the sum alone.
 
@@ -88,7 +100,7 @@ def _known_names(names: tuple[str, ...], reranker: Reranker) -> tuple[str, ...]:
     if not known or names[-1] in known:
         return names
     plain = source_names(backward=False)
-    is_oldest = "sources" not in reranker.about and plain[0] in known and names[0] not in known
+    is_oldest = not reranker.provenance.sources and plain[0] in known and names[0] not in known
     return plain if is_oldest else names[:1]
 
 

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from tk_spacy.parsers.names import TK_PARSER
+from tk_spacy.parsers.sampling.kind import FACTORY as TK_PARSER
+from tk_spacy.parsers.sampling.kind import KIND
 from tk_spacy.pipeline.base import add_component
 from tk_spacy.pipeline.checks import check_count
 from tk_spacy.pipeline.parser_base import PARSER_ASSIGNS, ParserComponent
 from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
 
 if TYPE_CHECKING:
-    from tk_spacy.kbest.candidates import LabelInventory
     from tk_spacy.parsers.sampling.parser import SamplingParser
     from tk_spacy.parsers.sampling.settings import SamplingSettings
-    from tk_spacy.parsers.sampling.source import SamplingSource
-    from tk_spacy.parsers.sampling.spec import SamplingSpec
     from tk_spacy.treebank.conllu import Sentence
 
 
@@ -69,6 +67,8 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
 
+    KIND = KIND.name
+
     def __init__(
         self,
         nlp: Language,
@@ -81,17 +81,6 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
             check_count(name, "n_threads", n_threads)
         super().__init__(nlp, name, settings=settings)
         self.n_threads = n_threads
-
-    @staticmethod
-    def _model_class() -> "type[SamplingParser]":
-        from tk_spacy.parsers.sampling.parser import SamplingParser  # noqa: PLC0415
-
-        return SamplingParser
-
-    def _read_settings(self) -> "SamplingSettings":
-        from tk_spacy.parsers.sampling.spec import SamplingSpec  # noqa: PLC0415
-
-        return SamplingSpec.read_settings(self.settings)
 
     def _read_model(self, path: Path) -> "SamplingParser":
         from tk_spacy.parsers.sampling.parser import read_parser  # noqa: PLC0415
@@ -110,22 +99,3 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
 
     def _warn_of_doc(self, parser: "SamplingParser", doc: Doc) -> None:
         self._warn_of_missing(parser.schema, doc, reader="parser", verb="parse")
-
-    def spec(self, *, seed: int) -> "SamplingSpec":
-        """The parser that trains parsers like this one."""
-        from tk_spacy.parsers.sampling.spec import SamplingSpec  # noqa: PLC0415
-
-        return SamplingSpec.from_settings({"seed": seed, **self.settings})
-
-    def source(
-        self,
-        parser: "SamplingParser",
-        *,
-        inventory: "LabelInventory",
-        n_threads: int | None,
-        name: str | None = None,
-    ) -> "SamplingSource":
-        """A parser as a source of candidates."""
-        from tk_spacy.parsers.sampling.source import NAME, SamplingSource  # noqa: PLC0415
-
-        return SamplingSource(parser, inventory=inventory, n_threads=n_threads, name=name or NAME)

@@ -5,22 +5,19 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 
-from tk_spacy.parsers.names import TK_UDPIPE
+from tk_spacy.parsers.udpipe.kind import FACTORY as TK_UDPIPE
+from tk_spacy.parsers.udpipe.kind import KIND
 from tk_spacy.pipeline.base import add_component
 from tk_spacy.pipeline.parser_base import PARSER_ASSIGNS, ParserComponent
 from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
 
 if TYPE_CHECKING:
-    from tk_spacy.kbest.candidates import LabelInventory
     from tk_spacy.parsers.udpipe.parser import UdpipeParser
     from tk_spacy.parsers.udpipe.settings import UdpipeSettings
-    from tk_spacy.parsers.udpipe.source import UdpipeSource
-    from tk_spacy.parsers.udpipe.spec import UdpipeSpec
     from tk_spacy.treebank.conllu import Sentence
 
 
@@ -61,47 +58,20 @@ class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
 
+    KIND = KIND.name
+
     def __init__(
         self, nlp: Language, name: str = TK_UDPIPE, *, settings: dict[str, Any] | None = None
     ) -> None:
         super().__init__(nlp, name, settings=settings)
-
-    @staticmethod
-    def _model_class() -> "type[UdpipeParser]":
-        from tk_spacy.parsers.udpipe.parser import UdpipeParser  # noqa: PLC0415
-
-        return UdpipeParser
 
     def _read_settings(self) -> "UdpipeSettings":
         from tk_spacy.parsers.udpipe.settings import UdpipeSettings  # noqa: PLC0415
 
         return UdpipeSettings.from_dict(self.settings)
 
-    def _read_model(self, path: Path) -> "UdpipeParser":
-        is_pipeline = (path / "config.cfg").is_file()
-        return self._model_class().from_disk(path / self.name if is_pipeline else path)
-
     def _train(self, sentences: "Sequence[Sentence]", settings: "UdpipeSettings") -> "UdpipeParser":
         from tk_spacy.parsers.udpipe.training import train_udpipe_parser  # noqa: PLC0415
 
         self._warn_of_morph(sentences)
         return train_udpipe_parser(sentences, settings=settings)
-
-    def spec(self, *, seed: int) -> "UdpipeSpec":
-        """The parser that trains parsers like this one.  Raises UserError without UDPipe."""
-        from tk_spacy.parsers.udpipe.spec import UdpipeSpec  # noqa: PLC0415
-
-        return UdpipeSpec.from_settings({"seed": seed, **self.settings})
-
-    def source(
-        self,
-        parser: "UdpipeParser",
-        *,
-        inventory: "LabelInventory",
-        n_threads: int | None,
-        name: str | None = None,
-    ) -> "UdpipeSource":
-        """A parser as a source of candidates; its scores are always called udpipe."""
-        from tk_spacy.parsers.udpipe.source import UdpipeSource  # noqa: PLC0415
-
-        return UdpipeSource(parser, inventory=inventory)

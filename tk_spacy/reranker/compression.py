@@ -14,7 +14,7 @@ from tk_spacy.kernels.pruning import contributions, norms, prune
 from tk_spacy.reranker.model import Pair, Reranker
 
 COMPRESSED = "compressed"
-"""Name in meta.json of what was done to a model, and from what."""
+"""Name in meta.json of what was done to a model, and from what (`Provenance.compressed`)."""
 
 
 def pruned(reranker: Reranker, keep: int, *, lists: Sequence[Pair] | None = None) -> Reranker:
@@ -87,5 +87,5 @@ def _check(reranker: Reranker) -> None:
 
 def _about(reranker: Reranker, how: dict[str, Any]) -> dict[str, Any]:
     before = {name: len(parts) for name, parts in reranker.support.types.items()}
-    steps = [*reranker.about.get(COMPRESSED, []), {**how, "support_parts_before": before}]
+    steps = [*reranker.provenance.compressed, {**how, "support_parts_before": before}]
     return {**reranker.about, COMPRESSED: steps}

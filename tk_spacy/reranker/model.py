@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 import srsly
-from numpy.typing import NDArray
 
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
@@ -29,8 +28,10 @@ from tk_spacy.kernels.support import Support
 from tk_spacy.parallel.prefetch import made_ahead
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.interpolation import Combination
+from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import COMBINER_WEIGHTS, KERNEL_MAP, SCHEMA, SUPPORT, WEIGHTS
 from tk_spacy.utils.serialization import (
     META,
@@ -43,7 +44,6 @@ from tk_spacy.utils.serialization import (
     to_npz,
 )
 
-Float64 = NDArray[np.float64]
 Pair = tuple[Sentence, CandidateList]
 
 
@@ -59,7 +59,7 @@ class Reranker(StoredModel):
     kernel_map: scores arcs in the place of the support, which is empty then; None without it.
     combination: with the parsers' scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
-    about: further facts for meta.json (treebank fingerprint, measured scores, ...), JSON values.
+    about: further facts as meta.json stores them, JSON values; `provenance` reads them.
     """
 
     FORMAT = RERANKER_FORMAT
@@ -230,6 +230,11 @@ class Reranker(StoredModel):
             yield batch, [self._encoder.encode(sentence, trees) for sentence, trees in batch]
 
     # Storage
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the model was made from: `about`, typed; strange values are taken as missing."""
+        return Provenance.from_dict(self.about, strict=False)
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""

@@ -29,8 +29,6 @@ from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training_list import TrainingList
 from tk_spacy.treebank.conllu import Sentence
 
-Float64 = NDArray[np.float64]
-
 TUNING_SHARE = 0.1
 TUNING_FOLDS = 5
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.features.encoder import EncodedList
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.kernels.support_log import Mark
-
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64
 
 
 @dataclass(slots=True, eq=False)

@@ -21,8 +21,8 @@ from tk_spacy.spacy_io.conversion import has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION
 from tk_spacy.treebank.conllu import Sentence, check_tree
 from tk_spacy.trees.pseudo_projective import DECORATION
+from tk_spacy.utils.array_types import Int32
 
-Int32 = NDArray[np.int32]
 Intp = NDArray[np.intp]
 
 # What an embedding reads beside the lexeme; no parse, which would change what a parser does.

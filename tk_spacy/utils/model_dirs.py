@@ -47,18 +47,6 @@ def model_places(path: Path, kind: str, *, maker: str, factory: str) -> list[Pat
     return inside
 
 
-def has_parser(path: Path) -> bool:
-    """Whether a directory holds a sampling parser, alone or in a pipeline."""
-    if is_pipeline(path):
-        return any(kind_of(child) == PARSER_FORMAT for child in path.iterdir())
-    return is_parser(path)
-
-
-def is_parser(path: Path) -> bool:
-    """Whether a directory holds a sampling parser alone, perhaps a damaged one."""
-    return kind_of(path) == PARSER_FORMAT
-
-
 def is_pipeline(path: Path) -> bool:
     """Whether a directory is a spaCy pipeline."""
     return (path / PIPELINE_CONFIG).is_file()

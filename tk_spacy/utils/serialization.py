@@ -23,7 +23,6 @@ from tk_spacy.utils.atomic_files import replace_directory
 
 META = "meta.json"
 RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
-BIAFFINE_FORMAT = "tk-spacy biaffine parser"
 
 
 MOST_WEIGHT = 1e100

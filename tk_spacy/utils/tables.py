@@ -16,6 +16,7 @@ Cell = str | int | float | None
 NO_VALUE = "-"
 LEAST_NAME = 12
 """Columns that a name gets at least before it is folded further."""
+MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True, slots=True)

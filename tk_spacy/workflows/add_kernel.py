@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, bare
+from tk_spacy.features.part_types import ARC
+from tk_spacy.parsers.sampling.kernel.model import PAIRS, SearchKernel, bare
 from tk_spacy.parsers.sampling.kernel_tuning import tune_gamma
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.reranker.model import Reranker

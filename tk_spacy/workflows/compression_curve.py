@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.features.encoder import EncodedList
@@ -18,14 +17,12 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import KERNEL_MAP, SUPPORT
 from tk_spacy.utils.plotting import save_figure
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.tables import Column, Table
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table
 
-Float64 = NDArray[np.float64]
-
-MEBIBYTE = 2**20
 STAGE = "curve"
 EXACT, PRUNED, HASHED, BESIDE, NONE = "exact", "pruned", "hashed", "another model", "no kernel"
 WAYS = (EXACT, PRUNED, HASHED, BESIDE, NONE)

@@ -60,8 +60,10 @@ def demo(
             test=files["test"],
             output=model,
             parsers=parsers,
-            sampling={} if epochs is None else {"epochs": epochs},
-            biaffine={"epochs": BIAFFINE_EPOCHS} if BIAFFINE in kinds(parsers) else {},
+            parser_settings={
+                **({} if epochs is None else {"sampling": {"epochs": epochs}}),
+                **({BIAFFINE: {"epochs": BIAFFINE_EPOCHS}} if BIAFFINE in kinds(parsers) else {}),
+            },
             **of_spacy,  # type: ignore[arg-type]
             max_steps=max_steps,
             folds=3,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.about import __version__
 from tk_spacy.errors import ModelError
 from tk_spacy.evaluation.report import table_2
-from tk_spacy.parsers.sampling.parser import read_parser
-from tk_spacy.utils.model_dirs import is_parser
-from tk_spacy.utils.tables import Column, Table, show
-from tk_spacy.workflows.model import Model, open_model
+from tk_spacy.parsers.kinds import parser_line, stored_kind
+from tk_spacy.reranker.provenance import Provenance
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
+from tk_spacy.workflows.model import Model, open_model, open_stored_parser
 
 
 def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
@@ -20,7 +21,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
 
     Raises UserError where there is no model.
     """
-    if is_parser(path):
+    if stored_kind(path) is not None:
         return _about_parser(path)
     model = open_model(path)
     reranker = model.reranker
@@ -57,29 +58,22 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
 
 
 def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
-    """The same for a directory with a sampling parser alone."""
-    parser = read_parser(path)
+    """The same for a directory with a parser alone."""
+    kind, parser = open_stored_parser(path)
     facts: dict[str, Any] = {
         "path": str(path),
-        "kind": "sampling parser alone",
+        "kind": f"{kind.name} parser alone",
         "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
         "settings": parser.settings.to_dict(),
-        "properties": [prop.name for prop in parser.schema.properties],
-        "pos": parser.schema.pos_column,
         "labels": len(parser.labels),
-        "kernel": None
-        if parser.kernel is None
-        else {
-            "gamma": parser.kernel.gamma,
-            "support_parts": {name: len(p) for name, p in parser.kernel.support.types.items()},
-        },
+        **parser.facts(),
         "about": dict(parser.about),
         "tk_spacy": __version__,
     }
-    rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB")]
+    rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB")]
     try:
         json.dumps(facts, allow_nan=False)
-        rows += _treebank(facts["about"])
+        rows += _treebank(facts["about"].get("treebank", {}))
         for row in facts["about"].get("epochs", []):
             rows.append(
                 (f"epoch {row['epoch']}", f"UAS {row['uas']:.2f}, LAS {row['las']:.2f} on dev")
@@ -89,13 +83,14 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
             f"{path}: its meta.json is not as `tk-spacy train-parser` writes it "
             f"({type(error).__name__}: {error})"
         ) from error
-    properties = facts["properties"]
-    rows += [
-        ("node properties", f"{len(properties)}: {', '.join(properties)}"),
-        ("pos is", facts["pos"]),
-        ("labels", show(facts["labels"])),
-    ]
-    if facts["kernel"]:
+    if "properties" in facts:
+        properties = facts["properties"]
+        rows += [
+            ("node properties", f"{len(properties)}: {', '.join(properties)}"),
+            ("pos is", facts["pos"]),
+        ]
+    rows.append(("labels", show(facts["labels"])))
+    if facts.get("kernel"):
         rows.append(("kernel's support parts", _counts(facts["kernel"]["support_parts"])))
         rows.append(("kernel's gamma", f"{facts['kernel']['gamma']:.4g}"))
         if "kernel_of" in facts["about"]:
@@ -104,33 +99,32 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
     return tables, facts
 
 
-def _treebank(about: dict[str, Any]) -> list[tuple[str, str]]:
+def _treebank(parts: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     return [
         (name, f"{part['file']}: {part['sentences']:,} sentences, {part['words']:,} words")
-        for name, part in about.get("treebank", {}).items()
+        for name, part in parts.items()
     ]
 
 
 def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
-    about = facts["about"]
+    made = Provenance.from_dict(model.reranker.about)
     rows: list[tuple[str, str]] = [
         ("kind", facts["kind"]),
-        ("size on disk", f"{facts['bytes'] / 2**20:,.1f} MB"),
+        ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB"),
     ]
-    rows += _treebank(about)
-    if "upstream" in about:
-        rows += _parsers(about)
-    if "candidates" in about:
-        lists = about["candidates"]
-        files = "".join(f", {name} from {file}" for name, file in lists["files"].items())
-        rows.append(("candidates", f"{lists['k']} by {lists['search']} search{files}"))
+    rows += _treebank({name: part.to_dict() for name, part in made.treebank.items()})
+    rows += _parsers(made)
+    if made.candidates is not None:
+        lists = made.candidates
+        files = "".join(f", {name} from {file}" for name, file in lists.files.items())
+        rows.append(("candidates", f"{lists.k} by {lists.search} search{files}"))
     support = _counts(facts["support_parts"])
     properties = facts["properties"]
     if facts["kernel_map"]:
         of = facts["kernel_map"]
         parts = show(of["support_parts"])
         support = f"none: a hashed map of {of['bits']} bits, made of {parts}"
-    for step in about.get("compressed", []):
+    for step in made.compressed:
         before = _counts(step["support_parts_before"])
         rows.append(("compressed", f"from support parts: {before}"))
     rows += [
@@ -143,8 +137,8 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     if facts["combination"]:
         betas = facts["combination"]["betas"]
         rows.append(("beta", ", ".join(f"{name} {beta:g}" for name, beta in betas.items())))
-    if "tk_spacy" in about:
-        rows.append(("made by", f"tk-spacy {about['tk_spacy']}, seed {about.get('seed')}"))
+    if made.version is not None:
+        rows.append(("made by", f"tk-spacy {made.version}, seed {made.seed}"))
     if model.report is not None:
         rows.append(("trained in", f"{model.report.run_time.total_seconds:,.0f} s"))
     return _pairs(f"Model {facts['path']}", rows)
@@ -167,43 +161,17 @@ def _settings_table(settings: dict[str, Any]) -> Table:
     return _pairs("Settings", rows)
 
 
-def _parsers(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """One row for each parser; models of an earlier version have one spaCy parser instead."""
-    spacy_pipeline = about["upstream"]
-    folds = f", {spacy_pipeline['folds']} folds" if spacy_pipeline.get("folds") else ""
-    trained = spacy_pipeline["trained"]
-    if "views" not in about:
-        if not trained:
-            return [("spaCy parser", spacy_pipeline["pipeline"] or "none: ready lists")]
-        twin = ", with right-to-left twin" if about.get("backward") else ""
-        steps = f", {spacy_pipeline['max_steps']} steps" if spacy_pipeline["max_steps"] else ""
-        return [("spaCy parser", f"trained, config {spacy_pipeline['config']}{steps}{twin}{folds}")]
-    if not about["views"]:
+def _parsers(made: Provenance) -> list[tuple[str, str]]:
+    """One row for each parser."""
+    if made.parsers is None:
+        return []
+    if not made.parsers:
         return [("parsers", "none: ready lists")]
+    folds = f", {made.folds} folds" if made.folds else ""
     return [
-        (f"{name} parser", parser_line(parser) + ("" if "files" in parser else folds))
-        for name, parser in about["views"].items()
+        (f"{name} parser", parser_line(name, about) + ("" if "files" in about else folds))
+        for name, about in made.parsers.items()
     ]
-
-
-def parser_line(parser: dict[str, Any]) -> str:
-    """The settings of a parser that tell most."""
-    if "pipeline" in parser:
-        return str(parser["pipeline"])
-    if "config" in parser:
-        twin = ", with right-to-left twin" if parser["backward"] else ""
-        steps = f", {parser['max_steps']} steps" if parser["max_steps"] else ""
-        return f"trained, config {parser['config']}{steps}{twin}"
-    if "files" in parser:
-        kind = "k-best lists" if parser["scored"] else "one tree a sentence"
-        return f"trees from {', '.join(parser['files'].values())} ({kind})"
-    if "transition_system" in parser:
-        return f"UDPipe, trained, {parser['transition_system']}, {parser['iterations']} iterations"
-    if "tag_width" in parser:
-        size = f"{parser['layers']} layers of width {parser['width']}"
-        return f"trained, {size}, {parser['epochs']} epochs"
-    extra = f", with {', '.join(parser['extra'])}" if parser.get("extra") else ""
-    return f"trained, order {parser['order']}, {parser['epochs']} epochs{extra}"
 
 
 def _pairs(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -10,23 +10,19 @@ from typing import Any
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory
-from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.writer import Form, write_kbest
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.names import SEARCHES, Search
-from tk_spacy.parsers.sampling.parser import read_parser
-from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence, read_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
-from tk_spacy.utils.model_dirs import is_parser, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.records import Records, check_single, find_recipes
 from tk_spacy.workflows.files.worker import Job
-from tk_spacy.workflows.model import external_parsers, merged_in_order, open_model
+from tk_spacy.workflows.model import merged_in_order, open_parsers
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
@@ -115,44 +111,18 @@ def kbest_source(
 
     The parsers are those of its reranker, else its spaCy parser, else the first one of ours.
 
-    pipeline: directory or package of a spaCy pipeline, or directory of a sampling parser, or of a
+    pipeline: directory or package of a spaCy pipeline, or directory of a parser alone, or of a
         reranker that was trained with trees in files alone.
     parser_files: the trees that the model needs in files, of the job's sentences.
     Raises UserError where there are none, or where those in files are not what the model needs.
     """
     inventory = LabelInventory()
     path = Path(pipeline)
-    own, reranker = _own_sources(pipeline, inventory, search=search, n_threads=n_threads)
-    known = {} if reranker is None else external_parsers(reranker)
+    opened = open_parsers(pipeline, inventory, search=search, n_threads=n_threads)
+    reranker = opened.reranker
+    known = {} if reranker is None else reranker.provenance.file_parsers
     parser_files.check(known, model=path)
     if reranker is None:
-        return MergedSource(own, n_threads=n_threads), LONG_LIST
-    own += parser_files.sources(known, job, inventory, model=path)
-    usual = int(reranker.about.get("candidates", {}).get("k", LONG_LIST))
-    return merged_in_order(reranker, own, n_threads=n_threads), usual
-
-
-def _own_sources(
-    pipeline: str, inventory: LabelInventory, *, search: Search, n_threads: int | None
-) -> tuple[list[ParserSource], Reranker | None]:
-    """The parsers that lie in a model, and the reranker that they are for, if any."""
-    path = Path(pipeline)
-    if is_parser(path):
-        from tk_spacy.parsers.sampling.source import SamplingSource  # noqa: PLC0415
-
-        source = SamplingSource(read_parser(path), inventory=inventory, n_threads=n_threads)
-        return [source], None
-    if is_reranker(path):
-        model = open_model(path)
-        return model.candidate_source(inventory, n_threads=n_threads)[0], model.reranker
-    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415 (spaCy)
-    from tk_spacy.pipeline.loading import proposing_parsers  # noqa: PLC0415 (spaCy)
-    from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
-
-    nlp = load_pipeline(pipeline)
-    components, reranker = proposing_parsers(nlp, where=pipeline)
-    sources = pipeline_sources(
-        nlp, components, reranker=reranker, search=search, inventory=inventory,
-        n_threads=n_threads,
-    )  # fmt: skip
-    return sources, reranker
+        return MergedSource(opened.sources, n_threads=n_threads), opened.k
+    sources = [*opened.sources, *parser_files.sources(known, job, inventory, model=path)]
+    return merged_in_order(reranker, sources, n_threads=n_threads), opened.k

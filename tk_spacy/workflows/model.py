@@ -6,20 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import REPORT_FORMAT, TrainReport
-from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.candidates import LONG_LIST, LabelInventory
 from tk_spacy.kbest.sources import ParserSource
-from tk_spacy.parsers.names import FILE_PREFIX
+from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.kinds import ParserKind, all_kinds, stored_kind
+from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.reranker.model import Reranker
-from tk_spacy.utils.model_dirs import is_parser, model_places
+from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
 from tk_spacy.utils.serialization import RERANKER_FORMAT
-
-if TYPE_CHECKING:
-    pass
 
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
@@ -40,38 +39,37 @@ class Model:
 
     @property
     def external_parsers(self) -> dict[str, bool]:
-        """See `external_parsers`."""
-        return external_parsers(self.reranker)
+        """The parsers whose trees the model needs in files; see `Provenance.file_parsers`."""
+        return self.reranker.provenance.file_parsers
 
-    def candidate_source(
-        self, inventory: LabelInventory, *, n_threads: int | None = None
-    ) -> tuple[list[ParserSource], int]:
-        """The model's own parsers, and the number of candidates that they are asked for.
+    def open_parsers(
+        self,
+        inventory: LabelInventory,
+        *,
+        search: Search | None = None,
+        n_threads: int | None = None,
+    ) -> Parsers:
+        """The model's own parsers.
 
+        search: how spaCy's looks for its trees, None for the way the model learnt from.
         Raises UserError where the model has none, and learnt from no trees in files either.
         """
-        if self.component is None and self.external_parsers:
-            return [], int(self.reranker.about["candidates"]["k"])
         if self.component is None:
-            raise UserError(
-                f"{self.path}: the model has no parser of its own; give it k-best files, made by "
-                f"the parser that it was trained with"
-            )
+            made = self.reranker.provenance
+            if not self.external_parsers:
+                raise UserError(
+                    f"{self.path}: the model has no parser of its own; give it k-best files, made "
+                    f"by the parser that it was trained with"
+                )
+            k = LONG_LIST if made.candidates is None else made.candidates.k
+            return Parsers([], self.reranker, k)
         from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
-        from tk_spacy.pipeline.tk_reranker import TkReranker  # noqa: PLC0415  (imports spaCy)
 
         nlp = load_pipeline(self.path)
-        component = nlp.get_pipe(self.component)
-        if not isinstance(component, TkReranker):
-            raise UserError(f"{self.path}: component {self.component!r} is no tk_reranker")
-        component.n_threads = n_threads
-        try:
-            own = component.find_sources(
-                self.reranker, inventory, elsewhere=list(self.external_parsers)
-            )
-        except UserError as error:
-            raise UserError(f"{self.path}: {error}") from error
-        return own, component.k
+        return _reranked_parsers(
+            nlp.get_pipe(self.component), self.reranker, inventory,
+            where=str(self.path), search=search, n_threads=n_threads,
+        )  # fmt: skip
 
     def in_order(
         self, sources: Sequence[ParserSource], *, n_threads: int | None = None
@@ -80,24 +78,140 @@ class Model:
         return merged_in_order(self.reranker, sources, n_threads=n_threads)
 
 
-def external_parsers(reranker: Reranker) -> dict[str, bool]:
-    """The parsers whose trees a model needs in files: by the names of their scores, whether k-best.
+@dataclass(frozen=True, slots=True, eq=False)
+class Parsers:
+    """The parsers of a model, opened.
 
-    None where its own parsers are all that it learnt from.
+    sources: the main one first; none where all trees come from files.
+    reranker: that they propose trees to, None where there is none.
+    k: candidates that they are usually asked for.
     """
-    parsers = dict(reranker.about.get("views") or {})
-    return {
-        name.removeprefix(FILE_PREFIX): bool(about.get("scored"))
-        for name, about in parsers.items()
-        if name.startswith(FILE_PREFIX)
-    }
+
+    sources: list[ParserSource]
+    reranker: Reranker | None
+    k: int
+
+
+def open_parsers(
+    path: str | Path,
+    inventory: LabelInventory,
+    *,
+    search: Search | None = None,
+    n_threads: int | None = None,
+) -> Parsers:
+    """The parsers of whatever has some: all that open a model's parsers do it here.
+
+    path: directory of a model of ours, of a parser alone, or of any spaCy pipeline with a parser;
+        or the name of a spaCy pipeline that is installed.
+    inventory: table of labels for their lists.
+    search: how spaCy's parser looks for its trees, None for the model's own way.
+    Of a pipeline without a trained reranker it is the spaCy parser, else the first one of ours.
+    Raises UserError where there is no parser.
+    """
+    place = Path(path)
+    if stored_kind(place) is not None:
+        return Parsers([_stored_source(place, inventory, n_threads)], None, LONG_LIST)
+    if is_reranker(place):
+        return open_model(place).open_parsers(inventory, n_threads=n_threads)
+    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
+    from tk_spacy.pipeline.loading import find_reranker, proposing_parser  # noqa: PLC0415
+    from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
+
+    nlp = load_pipeline(path)
+    component = find_reranker(nlp)
+    if component is not None and component.reranker is not None:
+        return _reranked_parsers(
+            component, component.reranker, inventory,
+            where=str(path), search=search, n_threads=n_threads,
+        )  # fmt: skip
+    sources = pipeline_sources(
+        nlp, [proposing_parser(nlp, where=str(path))], search=search or SEARCHES[0],
+        inventory=inventory, n_threads=n_threads,
+    )  # fmt: skip
+    return Parsers(sources, None, LONG_LIST)
+
+
+def open_main_parser(
+    path: Path, inventory: LabelInventory, *, n_threads: int | None = None
+) -> ParserSource:
+    """One parser of whatever has some, without those beside it: for `tk-spacy parse`.
+
+    A parser alone; of a pipeline the one that parses alone (the sampling parser), wherever it
+    stands, else the main one, spaCy's without its right-to-left twin.
+    Raises UserError where there is none.
+    """
+    if is_reranker(path):
+        raise UserError(
+            f"{path}: a reranker without a parser of its own; use `tk-spacy rerank` with the "
+            "trees of the parsers that it was trained with"
+        )
+    if not is_pipeline(path):
+        return _stored_source(path, inventory, n_threads)
+    alone = {kind.format for kind in all_kinds().values() if kind.parses_alone}
+    places = [child for child in sorted(path.iterdir()) if kind_of(child) in alone]
+    if places:
+        return _stored_source(places[0], inventory, n_threads)
+    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
+    from tk_spacy.pipeline.loading import proposing_parsers  # noqa: PLC0415 (spaCy)
+    from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
+
+    nlp = load_pipeline(path)
+    names, _ = proposing_parsers(nlp, where=str(path))
+    (source,) = pipeline_sources(
+        nlp, names[:1], inventory=inventory, n_threads=n_threads, twins=False
+    )
+    return source
+
+
+def open_stored_parser(path: Path) -> tuple[ParserKind, StoredParser]:
+    """The parser that a directory holds alone, and its kind.
+
+    Raises UserError where the directory is missing, ModelError where it holds no parser.
+    """
+    kind = stored_kind(path) or next(k for k in all_kinds().values() if k.parses_alone)
+    model_places(path, kind.format or "", maker="train-parser", factory=kind.factory or "")
+    parser: StoredParser = kind.spec_class().model_class().from_disk(path)
+    return kind, parser
+
+
+def _stored_source(path: Path, inventory: LabelInventory, n_threads: int | None) -> ParserSource:
+    kind, parser = open_stored_parser(path)
+    source: ParserSource = kind.spec_class().source_of(
+        parser, inventory=inventory, n_threads=n_threads, name=kind.name
+    )
+    return source
+
+
+def _reranked_parsers(
+    component: Any,
+    reranker: Reranker,
+    inventory: LabelInventory,
+    *,
+    where: str,
+    search: Search | None,
+    n_threads: int | None,
+) -> Parsers:
+    """The parsers of a pipeline for its reranker, which is a component of it."""
+    from tk_spacy.pipeline.tk_reranker import TkReranker  # noqa: PLC0415  (imports spaCy)
+
+    if not isinstance(component, TkReranker):
+        raise UserError(f"{where}: component {component.name!r} is no tk_reranker")
+    component.n_threads = n_threads
+    component.search = search or component.search
+    try:
+        own = component.find_sources(
+            reranker, inventory, elsewhere=list(reranker.provenance.file_parsers)
+        )
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    return Parsers(own, reranker, component.k)
 
 
 def merged_in_order(
     reranker: Reranker, sources: Sequence[ParserSource], *, n_threads: int | None = None
 ) -> MergedSource:
     """Sources in the order in which a model learnt from them, the main one first."""
-    order = list(reranker.about.get("sources") or [])
+    order = reranker.provenance.sources
     place = {name: i for i, name in enumerate(order)}
     ordered = sorted(sources, key=lambda s: place.get(s.names[0], len(order)))
     return MergedSource(ordered, n_threads=n_threads)
@@ -110,10 +224,10 @@ def open_model(path: Path) -> Model:
     """
     places = model_places(path, RERANKER_FORMAT, maker="train", factory="tk_reranker")
     component = None if places[0] == path else places[0].name
-    if component is None and is_parser(path):
+    if component is None and (kind := stored_kind(path)) is not None:
         raise UserError(
-            f"{path}: a sampling parser without a reranker; use `tk-spacy parse`, or make a model "
-            f"with both by `tk-spacy train`"
+            f"{path}: a {kind.name} parser without a reranker; use `tk-spacy parse`, or make a "
+            f"model with both by `tk-spacy train`"
         )
     return Model(path, Reranker.from_disk(places[0]), component, _read_report(path / REPORT_JSON))
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.trees.spanning import k_best_spanning_trees, max_spanning_tree
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 
 def best_tree(arcs: Float64) -> Int32:

@@ -19,15 +19,17 @@ from tk_spacy.kbest.candidates import (
 )
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.parallel.stopping import raise_if_stopped
+from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.biaffine.batches import Layout, make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
+from tk_spacy.parsers.biaffine.kind import FORMAT
 from tk_spacy.parsers.biaffine.network import Batch, Pass, log_softmax, weight_shapes
 from tk_spacy.parsers.biaffine.recurrent import Arrays
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import FIRST, Vocabulary
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.serialization import BIAFFINE_FORMAT, META, StoredModel, from_npz, to_npz
+from tk_spacy.utils.serialization import META, from_npz, to_npz
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ LABEL_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class BiaffineParser(StoredModel):
+class BiaffineParser(StoredParser):
     """A trained biaffine parser.
 
     vocabulary: what it reads of words, and its labels.  settings: as trained.
@@ -49,7 +51,7 @@ class BiaffineParser(StoredModel):
     about: further facts for meta.json, JSON values.
     """
 
-    FORMAT = BIAFFINE_FORMAT
+    FORMAT = FORMAT
     VERSION = OLDEST = 1
     FILES = (META, VOCABULARY, WEIGHTS)
 

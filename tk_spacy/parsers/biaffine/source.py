@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.biaffine.kind import KIND
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.treebank.conllu import Sentence
-
-NAME = "biaffine"
 
 
 class BiaffineSource:
@@ -28,7 +27,7 @@ class BiaffineSource:
         parser: BiaffineParser,
         *,
         inventory: LabelInventory | None = None,
-        name: str = NAME,
+        name: str = KIND.name,
     ) -> None:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory

@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.features.word_properties import shape
 from tk_spacy.treebank.conllu import Sentence, parse_feats
-
-Int32 = NDArray[np.int32]
+from tk_spacy.utils.array_types import Int32
 
 NONE, ROOT = 0, 1
 """Rows of both tables: no value, which adds nothing, and the artificial root."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.candidate_scores import add_candidate_scores
-from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.features.part_types import ARC, PART_TYPES
 from tk_spacy.features.parts import extract_parts
 from tk_spacy.features.schema import FIRST_ID, Schema
 from tk_spacy.kbest.candidates import (
@@ -26,26 +26,25 @@ from tk_spacy.kbest.candidates import (
 )
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.kernels.support import Support
+from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.sampling.kernel.decoding import decode_with_kernel
-from tk_spacy.parsers.sampling.kernel.model import ARC, PAIRS, SearchKernel, part_slots
+from tk_spacy.parsers.sampling.kernel.model import PAIRS, SearchKernel, part_slots
 from tk_spacy.parsers.sampling.search.decoder import Scorer, decode
 from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
 from tk_spacy.parsers.sampling.search.tree_scores import crossing_scores, part_scores
 from tk_spacy.parsers.sampling.search.words import Corpus, encode
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.model_dirs import model_places
+from tk_spacy.utils.model_dirs import SCHEMA, WEIGHTS, model_places
 from tk_spacy.utils.serialization import (
     META,
     PARSER_FORMAT,
-    StoredModel,
     dense,
     from_npz,
     sparse,
     to_npz,
 )
 
-SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
 KERNEL_SCHEMA, KERNEL = "kernel.msgpack", "kernel.npz"
 MOST_WEIGHT = 1e9
 """Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
@@ -63,7 +62,7 @@ of LAS; beside other parsers nothing on three dev sets, and the search is three 
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SamplingParser(StoredModel):
+class SamplingParser(StoredParser):
     """A trained sampling parser.
 
     schema: fields and their values.  settings: as trained.
@@ -109,6 +108,25 @@ class SamplingParser(StoredModel):
     def labels(self) -> tuple[str, ...]:
         """The DEPREL values that it can give."""
         return tuple(self.schema.labels)
+
+    @property
+    def single_root(self) -> bool:
+        """Whether every tree that it gives has one root."""
+        return self.settings.single_root
+
+    def facts(self) -> dict[str, Any]:
+        """What it reads, and the parts of its kernel, if it has one."""
+        kernel = self.kernel
+        return {
+            "properties": [prop.name for prop in self.schema.properties],
+            "pos": self.schema.pos_column,
+            "kernel": None
+            if kernel is None
+            else {
+                "gamma": kernel.gamma,
+                "support_parts": {name: len(p) for name, p in kernel.support.types.items()},
+            },
+        }
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.sampling.kind import KIND
 from tk_spacy.parsers.sampling.parser import SamplingParser
 from tk_spacy.treebank.conllu import Sentence
-
-NAME = "sampling"
 
 
 class SamplingSource:
@@ -31,7 +30,7 @@ class SamplingSource:
         *,
         inventory: LabelInventory | None = None,
         n_threads: int | None = None,
-        name: str = NAME,
+        name: str = KIND.name,
     ) -> None:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory
@@ -44,6 +43,11 @@ class SamplingSource:
     def columns(self) -> tuple[str, ...]:
         """The columns that the parser has learnt to read beside FORM."""
         return self.parser.schema.columns
+
+    @property
+    def file_parser(self) -> SamplingParser:
+        """What parses files, for trees that no list is made for."""
+        return self.parser
 
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.features.word_properties import Extra
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import Report, Sentences
-from tk_spacy.parsers.names import SAMPLING
+from tk_spacy.parsers.sampling.kind import KIND
 from tk_spacy.parsers.sampling.parser import SamplingParser
 from tk_spacy.parsers.sampling.settings import SEARCH_ONLY, SamplingSettings
 from tk_spacy.parsers.sampling.source import SamplingSource
@@ -23,15 +23,28 @@ from tk_spacy.utils.workdir import fingerprint
 class SamplingSpec(TrainableParser[SamplingSettings]):
     """A sampling parser with its settings."""
 
+    kind: ClassVar[str] = KIND.name
     format: ClassVar[int] = 1
     search_only: ClassVar[tuple[str, ...]] = SEARCH_ONLY
 
-    name: str = SAMPLING
+    name: str = KIND.name
 
     @staticmethod
     def read_settings(changes: Mapping[str, Any]) -> SamplingSettings:
         """Settings, some changed from their defaults.  Raises UserError for bad ones."""
         return SamplingSettings.from_dict({**SamplingSettings().to_dict(), **changes})
+
+    @staticmethod
+    def model_class() -> type[SamplingParser]:
+        """The class of the trained parsers."""
+        return SamplingParser
+
+    @staticmethod
+    def source_of(
+        parser: SamplingParser, *, inventory: LabelInventory, n_threads: int | None, name: str
+    ) -> SamplingSource:
+        """A trained parser as a source of candidates."""
+        return SamplingSource(parser, inventory=inventory, n_threads=n_threads, name=name)
 
     def training_key(self) -> list[Any]:
         """All that a trained parser depends on."""
@@ -52,13 +65,6 @@ class SamplingSpec(TrainableParser[SamplingSettings]):
             n_threads=n_threads,
             progress=Counter(report),
         )
-
-    def open(
-        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
-    ) -> SamplingSource:
-        """The parser that `train` wrote, searching as the settings say now."""
-        parser = replace(SamplingParser.from_disk(directory), settings=self.settings)
-        return SamplingSource(parser, inventory=inventory, n_threads=n_threads, name=self.name)
 
 
 class Counter:

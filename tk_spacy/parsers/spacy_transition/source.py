@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.candidates import MAX_K, CandidateList, LabelInventory
 from tk_spacy.kbest.long_sentences import list_cut, score_cut
 from tk_spacy.parallel.stopping import raise_if_stopped
-from tk_spacy.parsers.names import Search, backward_name
+from tk_spacy.parsers.names import SEARCHES, Search, backward_name
 from tk_spacy.parsers.spacy_transition.cache import Recent
 from tk_spacy.parsers.spacy_transition.directed_parser import ReadBatch, Reading, listened_pipes
 from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
@@ -33,8 +33,6 @@ __all__ = ["Search", "SpacySource", "listened_pipes", "source_names", "train_spa
 
 
 FORWARD, BACKWARD = "spacy", "spacy-backward"
-MAX_K = 10_000
-"""More candidates are not looked for: a beam of any width would be tried, whatever its memory."""
 
 
 def source_names(*, backward: bool) -> tuple[str, ...]:
@@ -92,8 +90,8 @@ class SpacySource:
         gold_tags: bool = True,
         names: tuple[str, ...] | None = None,
     ) -> None:
-        if search not in ("discrepancy", "beam", "both"):
-            raise ValueError(f"search must be discrepancy, beam or both, got {search!r}")
+        if search not in SEARCHES:
+            raise ValueError(f"search must be one of {', '.join(SEARCHES)}, got {search!r}")
         if runs < 1:
             raise ValueError(f"runs must be at least 1, got {runs}")
         self.nlp = nlp
@@ -152,7 +150,7 @@ class SpacySource:
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        k = min(k, MAX_K)
+        k = min(k, MAX_K)  # a beam of any width would be tried, whatever its memory
         for batch in _batches(docs, self.batch_words):
             read = [reading.read(batch, k=k) for reading in self._readings]
             self._recent.add_batch(batch, read)

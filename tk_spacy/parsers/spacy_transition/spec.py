@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,12 +13,10 @@ from spacy.util import load_config_from_str
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.base import Report
-from tk_spacy.parsers.names import SPACY
-from tk_spacy.parsers.names import TK_BIAFFINE as BIAFFINE_PARSER
-from tk_spacy.parsers.names import TK_PARSER as SAMPLING_PARSER
+from tk_spacy.parsers.base import Report, Shared
+from tk_spacy.parsers.kinds import factories
 from tk_spacy.parsers.names import TK_RERANKER as RERANKER
-from tk_spacy.parsers.names import TK_UDPIPE as UDPIPE_PARSER
+from tk_spacy.parsers.spacy_transition.kind import KIND
 from tk_spacy.parsers.spacy_transition.loading import (
     check_config,
     check_sentences,
@@ -47,7 +45,8 @@ class SpacySpec:
     label: what the config and its changes are called in the model's description.
     """
 
-    name: ClassVar[str] = SPACY
+    kind: ClassVar[str] = KIND.name
+    name: ClassVar[str] = KIND.name
     given: ClassVar[bool] = False
     effort: ClassVar[float] = 3.0
 
@@ -58,6 +57,25 @@ class SpacySpec:
     runs: int = 4
     beam_width: int | None = None
     label: tuple[tuple[str, Any], ...] = ()
+
+    @staticmethod
+    def make(name: str, settings: Mapping[str, Any], shared: Shared) -> SpacySpec | GivenSpacySpec:
+        """One for a training: of a pipeline where the settings name one, else trained here.
+
+        settings: pipeline, or config, max_steps and backward.
+        Raises UserError where the pipeline, or the config, does not fit.
+        """
+        search: Any = shared.search
+        if settings.get("pipeline") is not None:
+            return GivenSpacySpec.from_pipeline(settings["pipeline"], search=search)
+        return SpacySpec.from_config(
+            settings.get("config"),
+            max_steps=settings.get("max_steps"),
+            seed=shared.seed,
+            xpos=shared.xpos,
+            backward=settings.get("backward", True),
+            search=search,
+        )
 
     @classmethod
     def from_config(
@@ -154,7 +172,8 @@ class SpacySpec:
 class GivenSpacySpec(GivenParser):
     """A pipeline that somebody else trained; see `from_pipeline`."""
 
-    name: ClassVar[str] = SPACY
+    kind: ClassVar[str] = KIND.name
+    name: ClassVar[str] = KIND.name
 
     pipeline: str
     component: str
@@ -169,7 +188,7 @@ class GivenSpacySpec(GivenParser):
         """
         nlp = load_pipeline(pipeline)
         parser = find_parser(nlp, where=pipeline)
-        for name in (RERANKER, SAMPLING_PARSER, BIAFFINE_PARSER, UDPIPE_PARSER):
+        for name in (RERANKER, *factories()):
             if name in nlp.component_names:
                 raise UserError(
                     f"{pipeline}: has a component {name!r} already; give a pipeline without it "

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
+from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.udpipe.kind import FORMAT
 from tk_spacy.parsers.udpipe.library import udpipe
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS
 from tk_spacy.trees.repair import repaired
-from tk_spacy.utils.serialization import META, StoredModel
+from tk_spacy.utils.serialization import META
 
 WEIGHTS = "parser.udpipe"
 ROOT = "root"
@@ -26,7 +28,7 @@ ROOT = "root"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UdpipeParser(StoredModel):
+class UdpipeParser(StoredParser):
     """A trained UDPipe parser.
 
     model: UDPipe's own bytes, a parser without tokenizer and tagger.  settings: as trained.
@@ -34,7 +36,7 @@ class UdpipeParser(StoredModel):
     labels: the DEPREL values that it can give.  about: further facts for meta.json, JSON values.
     """
 
-    FORMAT = "tk-spacy UDPipe parser"
+    FORMAT = FORMAT
     VERSION = OLDEST = 1
     FILES = (META, WEIGHTS)
 

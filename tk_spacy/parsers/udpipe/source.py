@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.kbest.agreement import agreement, one_tree
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.udpipe.kind import KIND
 from tk_spacy.parsers.udpipe.parser import UdpipeParser
 from tk_spacy.treebank.conllu import Sentence
 
@@ -23,16 +24,21 @@ class UdpipeSource:
 
     The score of any other tree is minus the number of words whose head or label differs from it:
     the parser gives neither probabilities nor the other trees of its beam.
-    parser: trained.  inventory: shared table of labels.
+    parser: trained.  inventory: shared table of labels.  name: of its scores.
     """
-
-    names = ("udpipe",)
 
     in_company = False
 
-    def __init__(self, parser: UdpipeParser, *, inventory: LabelInventory | None = None) -> None:
+    def __init__(
+        self,
+        parser: UdpipeParser,
+        *,
+        inventory: LabelInventory | None = None,
+        name: str = KIND.name,
+    ) -> None:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory
+        self.names = (name,)
         self._known: dict[tuple[tuple[str, ...], ...], Tree] = {}
 
     @property

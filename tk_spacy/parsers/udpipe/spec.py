@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import Report, Sentences
-from tk_spacy.parsers.names import UDPIPE
 from tk_spacy.parsers.trainable import TrainableParser
+from tk_spacy.parsers.udpipe.kind import KIND
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.parsers.udpipe.parser import UdpipeParser
 from tk_spacy.parsers.udpipe.settings import SEARCH_ONLY, UdpipeSettings
@@ -20,12 +19,13 @@ from tk_spacy.parsers.udpipe.training import train_udpipe_parser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UdpipeSpec(TrainableParser[UdpipeSettings]):
-    """A UDPipe parser with its settings.  There is one at most: its scores have one name."""
+    """A UDPipe parser with its settings."""
 
+    kind: ClassVar[str] = KIND.name
     format: ClassVar[int] = 1
     search_only: ClassVar[tuple[str, ...]] = SEARCH_ONLY
 
-    name: str = field(default=UDPIPE, init=False)
+    name: str = KIND.name
 
     @staticmethod
     def read_settings(changes: Mapping[str, Any]) -> UdpipeSettings:
@@ -36,6 +36,18 @@ class UdpipeSpec(TrainableParser[UdpipeSettings]):
         settings = UdpipeSettings.from_dict(changes)
         version()  # after them: what is wrong without UDPipe is wrong with it
         return settings
+
+    @staticmethod
+    def model_class() -> type[UdpipeParser]:
+        """The class of the trained parsers."""
+        return UdpipeParser
+
+    @staticmethod
+    def source_of(
+        parser: UdpipeParser, *, inventory: LabelInventory, n_threads: int | None, name: str
+    ) -> UdpipeSource:
+        """A trained parser as a source of candidates, on one thread."""
+        return UdpipeSource(parser, inventory=inventory, name=name)
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description, and UDPipe's version."""
@@ -51,10 +63,3 @@ class UdpipeSpec(TrainableParser[UdpipeSettings]):
     ) -> UdpipeParser:
         """A parser trained on sentences; with dev the best of its passes."""
         return train_udpipe_parser(sentences, dev, settings=self.settings, report=report)
-
-    def open(
-        self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
-    ) -> UdpipeSource:
-        """The parser that `train` wrote, searching as the settings say now."""
-        parser = replace(UdpipeParser.from_disk(directory), settings=self.settings)
-        return UdpipeSource(parser, inventory=inventory)

@@ -6,20 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.encoder import EncodedList, ListEncoder
+from tk_spacy.features.part_types import ARC
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kernels.plain_scoring import length_bins
 from tk_spacy.kernels.support import Support, distinct, node_rows
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int32
 
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
-
-ARC = "arc"
 ARC_KINDS = np.array([0, 1, 0], dtype=np.int32)
 WORDS_CHANGED, ALTERNATIVES = 0.75, 1.8
 """Of each word, how often it is changed at all, and how many other arcs into it the list has: 2.3

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.utils.plotting import save_figure
-from tk_spacy.utils.tables import Cell, Column, Table
+from tk_spacy.utils.tables import MEBIBYTE, Cell, Column, Table
 from tk_spacy.workflows.benchmark.timing import ALL_ARCS, COLD, COLUMNS, LOOP, WARM, Benchmark
 
 COLOURS = ("C3", "C4", "C0", "C2", "C1")
-MEBIBYTE = 2**20
 
 
 def benchmark_tables(benchmark: Benchmark) -> list[Table]:

@@ -11,6 +11,7 @@ import numpy as np
 from tk_spacy.about import __version__
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.part_types import ARC
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
@@ -20,7 +21,6 @@ from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.data_notes import FilledColumns, missing_note
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.benchmark.data import (
-    ARC,
     Arcs,
     ListMaker,
     SupportArcs,

@@ -22,11 +22,10 @@ from tk_spacy.kernels.compiled.all_arcs import score_all_arcs
 from tk_spacy.kernels.compiled.node_groups import NodeGroups
 from tk_spacy.kernels.compiled.scoring import CompiledParts
 from tk_spacy.kernels.scorer import add_compiled_scores, compile_parts
+from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.benchmark.data import ARC_KINDS, Arcs, SupportArcs
 from tk_spacy.workflows.benchmark.loop_scoring import add_column_scores, add_pair_scores
-
-Float64 = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """Of the sum of |weight| * kernel: what single precision may cost the compiled form."""

@@ -13,10 +13,8 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import columns_read
-from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT
-from tk_spacy.utils.model_dirs import has_parser, is_pipeline, is_reranker
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.workdir import WORK_MARK, check_regular
 from tk_spacy.workflows.files.external_trees import ExternalFiles
@@ -24,7 +22,7 @@ from tk_spacy.workflows.files.records import Records, check_single, find_recipes
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
-from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.model import open_main_parser, open_model
 
 SUFFIX = ".conllu"
 PACKED = ".gz"
@@ -99,26 +97,15 @@ def _open_reranker(
 
 
 def _open_parser(model: Path, k: int | None, deps: Deps, n_threads: int | None) -> FileWorker:
-    from tk_spacy.workflows.files.parsing import FileParser, SourceParser  # noqa: PLC0415  (heavy)
-
-    if is_reranker(model):
-        raise UserError(
-            f"{model}: a reranker without a parser of its own; use `tk-spacy rerank` with the "
-            "trees of the parsers that it was trained with"
-        )
-    if has_parser(model) or not is_pipeline(model):
-        parser = read_parser(model)
-        single_root = parser.settings.single_root
-        return FileParser(
-            parser, k=k, n_threads=n_threads, single_root=single_root,
-            columns=parser.schema.columns, deps=deps,
-        )  # fmt: skip
-    from tk_spacy.pipeline.loading import first_source  # noqa: PLC0415  (imports spaCy)
+    from tk_spacy.workflows.files.parsing import FileParser, tree_parser  # noqa: PLC0415  (heavy)
 
     inventory = LabelInventory()
-    source = first_source(model, inventory=inventory, n_threads=n_threads)
-    columns = tuple(columns_read([source]))
-    return FileParser(SourceParser(source), k=k, inventory=inventory, columns=columns, deps=deps)
+    source = open_main_parser(model, inventory, n_threads=n_threads)
+    parser = tree_parser(source)
+    return FileParser(
+        parser, k=k, n_threads=n_threads, single_root=parser.single_root,
+        columns=tuple(columns_read([source])), deps=deps, inventory=inventory,
+    )  # fmt: skip
 
 
 def _work_on_files(

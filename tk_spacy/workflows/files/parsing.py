@@ -24,7 +24,13 @@ Tree = tuple[NDArray[np.int32], tuple[str, ...]]
 
 
 class TreeParser(Protocol):
-    """What parses sentences whose trees, if any, it does not look at."""
+    """What parses sentences whose trees, if any, it does not look at.
+
+    single_root: whether every tree has one root.
+    """
+
+    @property
+    def single_root(self) -> bool: ...  # noqa: D102  (said above)
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None
@@ -52,6 +58,7 @@ class SourceParser:
     """
 
     source: ParserSource
+    single_root: bool = True
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None
@@ -70,6 +77,12 @@ class SourceParser:
     ) -> Iterator[CandidateList]:
         """The source's lists."""
         return self.source.candidates(sentences, k=k)
+
+
+def tree_parser(source: ParserSource) -> TreeParser:
+    """A source as a parser: what it is made of, where that parses files itself."""
+    own: TreeParser | None = getattr(source, "file_parser", None)
+    return SourceParser(source) if own is None else own
 
 
 @dataclass(slots=True)

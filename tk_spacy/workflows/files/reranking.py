@@ -61,7 +61,7 @@ class FileReranker(FileWorker):
         # The input's trees are only compared with, and need be none.
         sentences = iter(()) if kbest else file.sentences(trees="any", single_root=False)
         if not kbest and self._own is None:
-            self._own = self.model.candidate_source(self._inventory, n_threads=self.n_threads)
+            self._own = self.model.open_parsers(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
             raise UserError(
                 f"{job.input}: has candidates already, to which trees in files add nothing; leave "
@@ -144,7 +144,7 @@ class FileReranker(FileWorker):
         All learnt from one treebank: what its schema has not seen filled, none has.
         """
         schema = self.model.reranker.schema
-        sources = self._own[0] if own else []
+        sources = self._own.sources if own else []
         return set(schema.columns) | (columns_read(sources) & set(schema.filled))
 
     def _kbest_pairs(self, file: TreesFile) -> Iterator[Pair]:
@@ -164,15 +164,15 @@ class FileReranker(FileWorker):
 
     def _lists(self, job: Job, sentences: Iterable[Sentence]) -> Iterator[CandidateList]:
         """The candidates that the model's parsers find."""
-        own, k = self._own
+        own = self._own
         model = self.model
         source = model.in_order(
             [
-                *own,
+                *own.sources,
                 *self.parser_files.sources(
                     model.external_parsers, job, self._inventory, model=model.path
                 ),
             ],
             n_threads=self.n_threads,
         )
-        return source.candidates(sentences, k=self.k or k)
+        return source.candidates(sentences, k=self.k or own.k)

@@ -130,7 +130,7 @@ def _options(
     said = {name: value for name, value in reranker.items() if name not in left_open}
     return TrainOptions(
         **own,
-        **of_kinds,
+        parser_settings={kind: given for kind, given in of_kinds.items() if given},
         parser_files=files,
         settings=Settings(**said),
         left_open=left_open,
@@ -147,7 +147,7 @@ def values_of(options: TrainOptions) -> tuple[dict[str, Any], dict[str, dict[str
         if setting.option
     }
     for kind, settings in OF_KINDS.items():
-        given = getattr(options, kind)
+        given = options.parser_settings.get(kind, {})
         for name, setting in settings.items():
             values[f"parsers.{kind}.{name}"] = given.get(name, setting.default)
     for field in fields(Settings):

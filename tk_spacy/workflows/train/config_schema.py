@@ -18,10 +18,9 @@ from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.features.templates import FEATURE_TYPES
 from tk_spacy.features.word_properties import CHOICES
 from tk_spacy.kbest.candidates import LONG_LIST, SHORT_LIST
-from tk_spacy.parsers.biaffine.settings import BiaffineSettings
-from tk_spacy.parsers.names import BIAFFINE, PARSER_NAMES, SAMPLING, SEARCHES, UDPIPE
-from tk_spacy.parsers.sampling.settings import SamplingSettings
-from tk_spacy.parsers.udpipe.settings import ORACLES, UdpipeSettings
+from tk_spacy.parsers.kinds import all_kinds, parser_names
+from tk_spacy.parsers.names import BIAFFINE, SAMPLING, SEARCHES
+from tk_spacy.parsers.udpipe.settings import ORACLES
 from tk_spacy.reranker.settings import LEFT_OPEN, SUITED, Settings
 from tk_spacy.reranker.training import TUNING_FOLDS
 from tk_spacy.workflows.train.options import TrainOptions
@@ -42,9 +41,7 @@ FILES = "parsers.files"
 
 RERANKER = "reranker"
 KINDS: Mapping[str, type[Any]] = {
-    SAMPLING: SamplingSettings,
-    BIAFFINE: BiaffineSettings,
-    UDPIPE: UdpipeSettings,
+    name: kind.settings_class() for name, kind in all_kinds().items() if kind.settings
 }
 """The kinds of parsers with settings of their own, `parsers.KIND` in a config."""
 
@@ -104,7 +101,7 @@ def _of_settings(
     found = {}
     for field in fields(settings):
         kind, optional = _typed(hints[field.name])
-        default, about = field.default, said[field.name]
+        default, about = field.default, said.get(field.name, field.name)
         if field.name in left_open:
             default, optional = None, True
             about = f"{about.rstrip('.')}.  null: {left_open[field.name]}."
@@ -123,29 +120,31 @@ def by_sources(name: str) -> str:
     return f"{text(SUITED['sampling',][name])} with the sampling parser alone, else {usual}"
 
 
-SEED = {"seed": "training.seed"}
+SEED = "training.seed"
+OPEN: Mapping[str, Mapping[str, str]] = {
+    BIAFFINE: {"xpos": "where train and dev fill it with tags"},
+}
+"""Settings of a kind of parsers, beside the seed, that are null by default, and what null means."""
+
+TOLD: Mapping[str, Mapping[str, str]] = {
+    SAMPLING: {
+        "extra": f"names of further properties of words that the parser has features of: {CHOICES}."
+    },
+    BIAFFINE: {"xpos": "whether the XPOS column is read"},
+    "udpipe": {
+        "transition_oracle": "how it is taught; empty for the system's best. "
+        + "; ".join(f"{system}: {', '.join(names)}" for system, names in ORACLES.items())
+    },
+}
+"""Comments on settings where the docstring's would not do here."""
+
 OF_KINDS: Mapping[str, dict[str, Setting]] = {
-    SAMPLING: _of_settings(
-        SamplingSettings,
-        left_open=SEED,
-        told={
-            "extra": "names of further properties of words that the parser has features of: "
-            f"{CHOICES}."
-        },
-    ),
-    BIAFFINE: _of_settings(
-        BiaffineSettings,
-        left_open={**SEED, "xpos": "where train and dev fill it with tags"},
-        told={"xpos": "whether the XPOS column is read"},
-    ),
-    UDPIPE: _of_settings(
-        UdpipeSettings,
-        left_open=SEED,
-        told={
-            "transition_oracle": "how it is taught; empty for the system's best. "
-            + "; ".join(f"{system}: {', '.join(names)}" for system, names in ORACLES.items())
-        },
-    ),
+    kind: _of_settings(
+        settings,
+        left_open={"seed": SEED, **OPEN.get(kind, {})},
+        told=TOLD.get(kind, {}),
+    )
+    for kind, settings in KINDS.items()
 }
 OF_RERANKER = _of_settings(
     Settings,
@@ -198,8 +197,8 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
         "names": _own(
             "parsers",
             "Parsers that propose trees and score those of all, the main one first: "
-            f"{', '.join(PARSER_NAMES)}; file:NAME for any other parser's trees; another one of a "
-            'kind differs in a setting, as in "sampling:order=2:seed=7".',
+            f"{', '.join(parser_names())}; file:NAME for any other parser's trees; another one of "
+            'a kind differs in a setting, as in "sampling:order=2:seed=7".',
         ),
     },
     f"parsers.{SAMPLING}": OF_KINDS[SAMPLING],
@@ -222,8 +221,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
         ),
         "search": _own("search", f"How it looks for its k best trees: {', '.join(SEARCHES)}."),
     },
-    f"parsers.{BIAFFINE}": OF_KINDS[BIAFFINE],
-    f"parsers.{UDPIPE}": OF_KINDS[UDPIPE],
+    **{f"parsers.{kind}": of for kind, of in OF_KINDS.items() if kind != SAMPLING},
     FILES: {},
     "lists": {
         "k": _own(
@@ -299,10 +297,7 @@ SETTINGS: Mapping[str, Setting] = {
 OF_SECTIONS: Mapping[str, str] = {
     "paths": "Files and directories.",
     "parsers": "The parsers, together; settings of each kind are below.",
-    f"parsers.{SAMPLING}": "The sampling parser: needs nothing but the treebank.",
-    "parsers.spacy": "spaCy's parser: a neural network that decides step by step.",
-    f"parsers.{BIAFFINE}": "The biaffine parser: a neural network that scores all arcs.",
-    f"parsers.{UDPIPE}": "UDPipe 1's parser: one tree a sentence.",
+    **{f"parsers.{name}": f"The {name} parser: {k.summary}." for name, k in all_kinds().items()},
     FILES: "Trees of other parsers, of each file:NAME among parsers.names: CoNLL-U with one tree a "
     "sentence, or k-best files.  Those of train must come from parsers that did not see the "
     "sentence.  NAME is a directory with train.conllu, dev.conllu and perhaps test.conllu; or "

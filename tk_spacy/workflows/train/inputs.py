@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos, morph_note
@@ -18,6 +17,7 @@ from tk_spacy.kbest.matching import matched_lists
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.external import ExternalParser
 from tk_spacy.parsers.registry import make_parsers
+from tk_spacy.reranker.provenance import PartFacts
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
 from tk_spacy.utils.workdir import (
@@ -46,14 +46,14 @@ class Part:
         """Number of words."""
         return sum(map(len, self.sentences))
 
-    def about(self) -> dict[str, Any]:
+    def facts(self) -> PartFacts:
         """File name, sizes and fingerprint."""
-        return {
-            "file": self.path.name,
-            "sentences": len(self.sentences),
-            "words": self.words,
-            "sha256": fingerprint(self.path),
-        }
+        return PartFacts(
+            file=self.path.name,
+            sentences=len(self.sentences),
+            words=self.words,
+            sha256=fingerprint(self.path),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ def make_plan(options: TrainOptions) -> Plan:
     if distrusts_xpos(sentences["train"], sentences["dev"]):
         read.discard("XPOS")
     notes += part_notes(sentences, paths, columns=read)
-    for names in (options.settings.properties, options.sampling.get("extra", ())):
+    for names in (options.settings.properties, *options.parser_extras):
         check_extras(names, sentences["train"], where=str(options.train))
     # All at once, so that their order does not depend on which parser is asked first.
     inventory = LabelInventory(sorted({label for s in sentences["train"] for label in s.deprels}))
@@ -157,9 +157,7 @@ def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSp
     parsers = make_parsers(
         options.parsers,
         seed=options.seed,
-        sampling=options.sampling,
-        biaffine=options.biaffine,
-        udpipe=options.udpipe,
+        settings=options.parser_settings,
         files={
             source: {part: (parts[part].path, path) for part, path in files.items()}
             for source, files in options.parser_files.items()

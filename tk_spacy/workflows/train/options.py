@@ -11,15 +11,8 @@ from typing import Any
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
 from tk_spacy.parsers.external import check_files
-from tk_spacy.parsers.names import (
-    BIAFFINE,
-    DEFAULT_PARSERS,
-    SAMPLING,
-    SEARCHES,
-    SPACY,
-    UDPIPE,
-    Search,
-)
+from tk_spacy.parsers.kinds import find_kind, get_kind
+from tk_spacy.parsers.names import DEFAULT_PARSERS, FILE, SEARCHES, SPACY, Search
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
 
@@ -44,7 +37,8 @@ class TrainOptions:
         "biaffine", "sampling:order=2" (see `parsers.specs`), "udpipe", "file:NAME" for any other
         parser's trees.
     parser_files: of each such NAME the files of its trees, by the names of the parts.
-    sampling, biaffine, udpipe: settings of these parsers that are not at their defaults.
+    parser_settings: by the name of a kind of parsers ("sampling", "biaffine", "udpipe", ...), the
+        settings of all its parsers that are not at their defaults.
     spacy_pipeline: a spaCy pipeline (directory or package) to use instead of training a parser.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
     config: spaCy training config of the spaCy parser.  max_steps: of its training.
@@ -72,9 +66,7 @@ class TrainOptions:
     overwrite: bool = False
     workdir: Path | None = None
     parsers: tuple[str, ...] = DEFAULT_PARSERS
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    biaffine: Mapping[str, Any] = field(default_factory=dict)
-    udpipe: Mapping[str, Any] = field(default_factory=dict)
+    parser_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     parser_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
     spacy_pipeline: str | None = None
     backward: bool = True
@@ -161,14 +153,13 @@ class TrainOptions:
             "no backward twin": not self.backward,
             f"search by {self.search}": self.search != SEARCHES[0],
         }
-        of_parser = {
-            SPACY: of_spacy,
-            SAMPLING: {f"{SAMPLING}.{name}": True for name in self.sampling},
-            BIAFFINE: {f"{BIAFFINE}.{name}": True for name in self.biaffine},
-            UDPIPE: {f"{UDPIPE}.{name}": True for name in self.udpipe},
+        of_parser: dict[str, list[str]] = {
+            SPACY: [name for name, given in of_spacy.items() if given],
         }
-        for parser, settings in of_parser.items():
-            asked = [name for name, given in settings.items() if given]
+        for parser, settings in self.parser_settings.items():
+            kind = get_kind(parser)
+            of_parser.setdefault(parser, []).extend(map(kind.concerns, settings))
+        for parser, asked in of_parser.items():
             if asked and parser not in kinds(self.parsers):
                 raise UserError(
                     f"{asked[0]} concerns the {parser} parser only, but the parsers are "
@@ -177,9 +168,12 @@ class TrainOptions:
 
     def _check_choice(self) -> None:
         """Raises UserError for parsers that never leave a choice."""
-        if self.parsers == (UDPIPE,) and None in (self.candidates, self.dev_candidates):
+        (only, *others) = parse_specs(self.parsers)
+        if others or None not in (self.candidates, self.dev_candidates):
+            return
+        if get_kind(only.kind).one_tree:
             raise UserError(
-                f"the {UDPIPE} parser gives one tree a sentence, which leaves no choice; name "
+                f"the {only.name} parser gives one tree a sentence, which leaves no choice; name "
                 "one beside it"
             )
 
@@ -193,11 +187,14 @@ class TrainOptions:
         lists = [self.candidates, self.dev_candidates]
         if self.test is not None:
             lists.append(self.test_candidates)
-        of_kinds = {SAMPLING: self.sampling, BIAFFINE: self.biaffine, UDPIPE: self.udpipe}
-        of_parsers = [f"{kind}.{name}" for kind, changed in of_kinds.items() for name in changed]
+        own = [
+            get_kind(parser).concerns(name)
+            for parser, settings in self.parser_settings.items()
+            for name in settings
+        ]
         changed = {
             "parsers": self.parsers != DEFAULT_PARSERS and self.spacy_pipeline is None,
-            **dict.fromkeys(of_parsers, True),
+            **dict.fromkeys(own, True),
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
@@ -207,8 +204,8 @@ class TrainOptions:
             "name": self.name is not None,
             "licence": bool(self.licence),
         }
-        of_parsers += sorted(name for name in self.asked if name.partition(".")[0] in of_kinds)
-        of_training = [*of_parsers, "config", "max_steps"]
+        own += sorted(name for name in self.asked if find_kind(name.partition(".")[0]))
+        of_training = [*own, "config", "max_steps"]
         ready = None not in lists
         if ready and self.spacy_pipeline is None:
             useless = ["parsers", *of_training, "backward", "search", "folds", "processes"]
@@ -217,9 +214,11 @@ class TrainOptions:
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained"
-            for parser in (SAMPLING, BIAFFINE):
-                if parser in kinds(self.parsers):
-                    raise UserError(f"the {parser} parser cannot be used: {reason}; leave it out")
+            for request in parse_specs(self.parsers):
+                if request.kind not in (SPACY, FILE):
+                    raise UserError(
+                        f"the {request.name} parser cannot be used: {reason}; leave it out"
+                    )
         elif self.candidates is not None:
             useless = ["folds", "processes"]
             reason = "candidates are given for train, so there is no jackknife"
@@ -231,6 +230,11 @@ class TrainOptions:
         for name in useless:
             if name in self.asked or changed.get(name):
                 raise UserError(f"{name} would have no effect: {reason}; leave it out")
+
+    @property
+    def parser_extras(self) -> list[tuple[str, ...]]:
+        """The further properties of words that parsers read, of each kind that has such."""
+        return [tuple(own["extra"]) for own in self.parser_settings.values() if "extra" in own]
 
     @property
     def list_length(self) -> int:

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,11 @@ from tk_spacy.about import __version__
 from tk_spacy.evaluation.report import PartReport, RunTime, TrainReport
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
-from tk_spacy.kbest.tree_files import TreeFileSource
 from tk_spacy.parallel.threads import effective_n_threads
-from tk_spacy.parsers.names import SPACY
+from tk_spacy.parsers.names import FILE, SPACY
 from tk_spacy.reranker.assessment import assess
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.provenance import Candidates, Provenance
 from tk_spacy.reranker.settings import Settings, suit
 from tk_spacy.reranker.training import (
     TrainingStats,
@@ -79,16 +78,16 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             for name, part in plan.parts.items()
             if name != "train"
         }
-        about = _about(plan, lists["dev"])
+        made = _provenance(plan, lists["dev"])
         scores = {
             name: {system: asdict(row) for system, row in part.scores.items()}
             for name, part in parts.items()
         }
-        kernel = replace(kernel, about={**about, "scores": scores})
+        kernel = replace(kernel, about=replace(made, scores=scores).to_dict())
         with run.stage("saving"), replace_directory(options.output) as directory:
             _save_model(directory, plan, kernel, proposals, parsed["dev"])
             report = TrainReport(
-                about={**about, "settings": settings.to_dict()},
+                about={**made.to_dict(), "settings": settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
                 parts=parts,
                 run_time=_run_time(plan, proposals, stats, parts, meter),
@@ -185,8 +184,9 @@ def _save_model(
     parsed: the final system's trees of dev.
     """
     # Trees in files are no part of a model: it asks for them.
-    sources = [s for s in proposals.sources if not isinstance(s, TreeFileSource)]
-    if not sources:
+    pairs = list(zip(plan.parsers, proposals.sources, strict=True))
+    opened = {source: spec.kind for spec, source in pairs if spec.kind != FILE}
+    if not opened:
         reranker.write_files(directory)
         return
     from tk_spacy.pipeline.assembly import make_pipeline  # noqa: PLC0415  (imports spaCy)
@@ -194,7 +194,13 @@ def _save_model(
 
     options = plan.options
     title = options.title or _title(options.train)
-    nlp = make_pipeline(sources, reranker, k=options.list_length, search=options.search)
+    nlp = make_pipeline(
+        list(opened),
+        reranker,
+        kinds=list(opened.values()),
+        k=options.list_length,
+        search=options.search,
+    )
     describe(
         nlp,
         name=options.name or package_name(title),
@@ -202,13 +208,13 @@ def _save_model(
         licence=options.licence,
         treebank=title,
         treebank_licence=stated_licence(options.train.resolve().parent),
-        parsers=[name for source in sources for name in source.names],
+        parsers=[name for source in opened for name in source.names],
         performance=spacy_scores(plan.parts["dev"].sentences, parsed),
     )
     nlp.to_disk(directory)
 
 
-def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
+def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
     """What the model was made from: the same for every run with the same input."""
     options = plan.options
     given = {
@@ -217,28 +223,26 @@ def _about(plan: Plan, lists: Sequence[CandidateList]) -> dict[str, Any]:
         "test": options.test_candidates,
     }
     parsers = {parser.name: parser.about() for parser in plan.parsers}
-    return {
-        "title": options.title or _title(options.train),
-        "tk_spacy": __version__,
-        "treebank": {name: part.about() for name, part in plan.parts.items()},
-        "upstream": {
-            "trained": plan.trains_parsers,
-            "pipeline": options.spacy_pipeline,
-            "folds": options.folds if plan.jackknifes else None,
-        },
-        "views": parsers,
-        "sources": list(lists[0].sources),
-        "candidates": {
-            "k": options.list_length,
-            "search": options.search,
-            "files": {name: path.name for name, path in given.items() if path is not None},
-        },
+    return Provenance(
+        title=options.title or _title(options.train),
+        version=__version__,
+        treebank={name: part.facts() for name, part in plan.parts.items()},
+        parsers=parsers,
+        parsers_trained=plan.trains_parsers,
+        pipeline=options.spacy_pipeline,
+        folds=options.folds if plan.jackknifes else None,
+        sources=tuple(lists[0].sources),
+        candidates=Candidates(
+            k=options.list_length,
+            search=options.search,
+            files={name: path.name for name, path in given.items() if path is not None},
+        ),
         # The component asks for this: scores of one parser and of two are not the same.
-        "backward": parsers.get(SPACY, {}).get("backward"),
-        "seed": options.seed,
-        "paper_grid": options.paper_grid,
-        "tuning_folds": options.tuning_folds,
-    }
+        backward=parsers.get(SPACY, {}).get("backward"),
+        seed=options.seed,
+        paper_grid=options.paper_grid,
+        tuning_folds=options.tuning_folds,
+    )
 
 
 def _title(train: Path) -> str:

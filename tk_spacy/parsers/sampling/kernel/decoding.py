@@ -18,8 +18,8 @@ from tk_spacy.parsers.sampling.kernel.model import PAIRS, Arcs, SearchKernel, pa
 from tk_spacy.parsers.sampling.kernel.rounds import Searches
 from tk_spacy.parsers.sampling.search.decoder import Scorer, decode
 from tk_spacy.parsers.sampling.search.words import Corpus
+from tk_spacy.utils.array_types import Int32
 
-Int32 = NDArray[np.int32]
 Found = tuple[Int32, Int32, NDArray[np.float64], Int32]
 """What decoder.decode returns."""
 

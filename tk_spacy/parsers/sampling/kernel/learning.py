@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.features.part_types import part_type
+from tk_spacy.features.part_types import ARC, part_type
 from tk_spacy.features.schema import Schema
 from tk_spacy.kernels.support_log import Mark, SupportLog
 from tk_spacy.kernels.template_kernel import signed_kernel, slot_layout
-from tk_spacy.parsers.sampling.kernel.model import ARC, Arcs, SearchKernel, arc_slots, bare
+from tk_spacy.parsers.sampling.kernel.model import Arcs, SearchKernel, arc_slots, bare
 from tk_spacy.parsers.sampling.search.words import Corpus
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+from tk_spacy.utils.array_types import Float64, Int32
 
 NOTHING_YET = Mark(0, (0,), 0)
 NO_ARCS = (np.zeros((0, 4), dtype=np.int32), np.zeros(0))

@@ -16,24 +16,22 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.features.part_types import PART_TYPES, ROLES, ROW_WIDTH
+from tk_spacy.features.part_types import ARC, PART_TYPES, ROLES, ROW_WIDTH
 from tk_spacy.features.parts import BOUNDARY_LABEL, slot_rows
 from tk_spacy.features.schema import FIRST_ID, Schema
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.support import Support, SupportParts
 from tk_spacy.kernels.template_kernel import node_columns, slot_layout
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int32
 
 if TYPE_CHECKING:
     pass
 
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 Arcs = tuple[NDArray[np.int64], Int32, Int32, Float64]
 """The arcs of sentences, what search_space.lattice_arcs returns."""
 
-ARC = "arc"
 PAIRS = ("sibling", "grandparent")
 """Part types of two arcs that a kernel may score, by what kernel_rounds calls kinds 1 and 2."""
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from tk_spacy.features.schema import BOUNDARY, FIRST_ID, ROOT, Schema
 from tk_spacy.features.word_properties import shape
 from tk_spacy.treebank.conllu import Sentence
-
-Int32 = NDArray[np.int32]
+from tk_spacy.utils.array_types import Int32
 
 EXTRA = ("tag", "prefix", "suffix 2", "suffix 3", "shape", "class")
 """Columns behind the FEATS attributes: see `_extra_row`.  The schema's extras follow them."""
