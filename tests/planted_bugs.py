@@ -86,6 +86,12 @@ BUGS = [
         "base=0 if found.pop(sources[0]) is not None else 0,",
         (LISTS, "test_views.py"),
     ),
+    Bug(
+        "sentences after the first batch of a single parser are dropped",
+        "yield from proposed[0]\n                continue",
+        "yield from proposed[0]\n                break",
+        (LISTS,),
+    ),
     # The combiner
     Bug(
         "combiners learn from the lists that they extend",

@@ -34,7 +34,7 @@ from tk_spacy.reranker.training import (
 from tk_spacy.treebank.conllu import Sentence
 
 QUICK = Settings(bits=10, iterations=2, manual_parts=("arc",), kernel_parts=())
-LIKE = {"rtol": 1e-6, "atol": 1e-9}
+NAN = math.nan
 
 
 def with_chains(gold: Sequence[Sentence], which: Sequence[int]) -> list[Sentence]:
@@ -148,7 +148,8 @@ def test_combiner_equals_plain_learning_on_the_standardised_arcs_of_words_with_a
 def test_combiner_scores_a_tree_by_the_log_probabilities_of_its_arcs() -> None:
     gold, lists = three_parsers(seed=3, n=20)
     combiner = ArcCombiner.fit(gold, lists, epochs=2)
-    for s, trees in zip(gold[:6], lists, strict=False):
+    for s, given in zip(gold[:6], lists, strict=False):
+        trees = replace(given, base=len(given) - 1)  # its own tree is not the best-scored one
         longer = combiner.extended(s, trees, added=4)
         table = combiner.features.encode(s, trees)
         arcs = table.arcs
@@ -173,6 +174,24 @@ def test_combiner_scores_a_tree_by_the_log_probabilities_of_its_arcs() -> None:
         for name, row in {"base": longer.base, **longer.bases}.items():
             of_given = trees.base if name == "base" else trees.bases[name]
             assert kept[row] == known[of_given]
+
+
+def test_combiner_gives_no_weight_to_what_never_varies() -> None:
+    # Of two trees that c has not scored, each contested arc has half of c's weight, always.
+    inventory = LabelInventory()
+    gold, lists = [], []
+    for number in range(6):
+        gold.append(sentence("a/X/0/root b/X/1/x c/X/1/y" if number % 2 else "a/X/2/x b/X/0/root"))
+        other = ([0, 1, 2], ["root", "y", "y"]) if number % 2 else ([0, 1], ["root", "x"])
+        trees = [(gold[-1].heads, gold[-1].deprels, (float(number), NAN)), (*other, (0.5, NAN))]
+        lists.append(CandidateList.build(trees, inventory=inventory, sources=("a", "c")))
+    combiner = ArcCombiner.fit(gold, lists)
+    assert np.isfinite(combiner.weights).all()
+    # Four blocks of shares (by arc and head, plain and logarithm), each with four columns a source.
+    of_c = combiner.weights[:-2].reshape(4, 2, 4)[:, 1]
+    assert not of_c[0].any()
+    assert not of_c[2].any()
+    assert combiner.weights.any()
 
 
 # What a list teaches

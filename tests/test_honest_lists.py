@@ -6,6 +6,7 @@ A parser that knows its training sentences by heart shows each such leak as a pe
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -341,3 +342,34 @@ def test_merged_lists_mark_the_own_tree_of_each_parser() -> None:
         [UNKNOWN - 2, UNKNOWN - 2],
         [UNKNOWN - 2, KNOWN],
     ]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_every_sentence_has_its_own_list_however_many_there_are(names: str, n_threads: int) -> None:
+    # More than are parsed at a time.
+    sentences = gold_sentences(300, start=400)
+    by_heart = {" ".join(s.forms): [s.heads.tolist(), list(s.deprels)] for s in sentences}
+    inventory = LabelInventory()
+    made = [
+        MemorisingSource(SimpleNamespace(name=name, _write=lambda *_, **__: None), known, inventory)
+        for name, known in zip(names, (by_heart, {}), strict=False)
+    ]
+    started = time.perf_counter()
+    merged = MergedSource(made, n_threads=n_threads)
+    lists = list(merged.candidates(sentences, k=4))
+    assert [trees.heads[trees.base].tolist() for trees in lists] == [
+        s.heads.tolist() for s in sentences
+    ]
+    assert {len(trees) for trees in lists} == {4}
+    assert {trees.sources for trees in lists} == {tuple(names)}
+    assert all(np.isfinite(trees.scores).all() for trees in lists)
+    assert merged.names == tuple(names)
+    assert [source.in_company for source in made] == [len(names) > 1] * len(names)
+    assert all(0 < seconds < time.perf_counter() - started for seconds in merged.seconds)
+    scores = merged.score(sentences, lists)
+    for trees, own in zip(lists, scores, strict=True):
+        assert own.shape == (4, len(names))
+        assert own[trees.base, 0] == KNOWN
+    with pytest.raises(ValueError, match="sources must have different names"):
+        MergedSource([made[0], made[0]])
