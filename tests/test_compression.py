@@ -181,6 +181,7 @@ def test_cli_compress_a_pipeline(tmp_path: Path) -> None:
     assert {p.name for p in whole.iterdir()} - {p.name for p in out.iterdir()} == {
         "report.json",
         "report.md",
+        "training.cfg",
     }
     bare = stripped(treebank()["test"], tmp_path / "bare.conllu")
     done = invoke("rerank", out, bare, "-o", tmp_path / "a.conllu", "--threads", 1)

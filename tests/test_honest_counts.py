@@ -19,7 +19,7 @@ from tk_spacy.ensemble.combiner.arcs import own_rows
 from tk_spacy.ensemble.combiner.model import ArcCombiner
 from tk_spacy.ensemble.combiner.reparsing import plain_vote
 from tk_spacy.errors import CandidateError, UserError
-from tk_spacy.evaluation import attachment as evaluation_module
+from tk_spacy.evaluation import bootstrap as bootstrap_module
 from tk_spacy.evaluation.attachment import count_sentences, evaluate
 from tk_spacy.evaluation.bootstrap import bootstrap_counts, paired_bootstrap
 from tk_spacy.evaluation.breakdown import Breakdown, breakdown_records, breakdown_table
@@ -69,22 +69,6 @@ def test_lists_with_other_scores_keep_their_trees_and_own_rows():
     np.testing.assert_array_equal(new.scores, [[7.0, 3.0], [4.0, 2.0], [NAN, 1.0]])
     assert (new.base, new.bases) == (0, {"b": 1})
     assert new.inventory is trees.inventory
-
-
-def test_union_of_three_lists_is_cut_and_keeps_the_base():
-    inventory = LabelInventory()
-    lists = [
-        listed([([0, 1, 1], "root x x", 1.0), ([0, 1, 2], "root x x", 0.0)], ("a",), 1, inventory),
-        listed([([2, 0, 2], "x root x", 8.0)], ("b",), 0, inventory),
-        listed([([0, 1, 1], "root x x", 5.0), ([0, 3, 1], "root x x", 4.0)], ("c",), 0, inventory),
-    ]
-    both = CandidateList.union(lists, k=3)
-    assert both.sources == ("a", "b", "c")
-    assert both.inventory is inventory
-    assert both.heads.tolist() == [[0, 1, 1], [0, 1, 2], [2, 0, 2]]
-    np.testing.assert_array_equal(both.scores, [[1, NAN, 5], [0, NAN, NAN], [NAN, 8, NAN]])
-    assert both.base == 1
-    assert len(CandidateList.union(lists)) == 4
 
 
 def test_oracles_and_learning_leave_the_labels_of_lists_alone():
@@ -271,7 +255,7 @@ def test_bootstrap_draws_ten_thousand_times_with_the_seed_0():
 
 @pytest.mark.parametrize("block", [1, 30, 2_000_000])
 def test_bootstrap_of_several_treebanks_draws_within_each_and_sums(monkeypatch, block):
-    monkeypatch.setattr(evaluation_module, "_BLOCK", block)
+    monkeypatch.setattr(bootstrap_module, "_BLOCK", block)
     parts = [list(generate(n, seed=n)) for n in (7, 11)]
     a = [list(corrupted(part, 0.3, 1)) for part in parts]
     b = [list(corrupted(part, 0.25, 2)) for part in parts]

@@ -141,8 +141,8 @@ def test_fingerprints_tell_train_from_dev() -> None:
 
 def test_whole_parser_learns_from_train_and_stops_by_dev(tmp_path: Path) -> None:
     parser = MemorisingParser(diary=tmp_path / "diary.txt")
-    whole = WholeTraining(TRAIN, DEV, [parser], directory=tmp_path / "work", n_threads=1)
-    whole.finish()
+    whole = WholeTraining(TRAIN, DEV, [parser], directory=tmp_path / "work")
+    whole.run(n_threads=1)
     (record,) = parser.records("train")
     assert record["of"] == texts(TRAIN)
     assert record["dev"] == texts(DEV)
@@ -175,7 +175,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorisingParser:
     monkeypatch.setattr(
         pipeline_module,
         "_save_model",
-        lambda directory, plan, reranker, proposals: reranker.write_files(directory),
+        lambda directory, plan, reranker, proposals, parsed: reranker.write_files(directory),
     )
     return parser
 

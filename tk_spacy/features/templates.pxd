@@ -1,4 +1,4 @@
-# Hashed features: the vocabulary in which templates are written (see features.pyx).
+# Hashed features: the vocabulary in which templates are written (see templates.pyx).
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 

@@ -1,8 +1,8 @@
-"""The candidate lines of a compact k-best file, fast where they are as `kbest_writing` does.
+"""The candidate lines of a compact k-best file, fast where they are as `writer` does.
 
 Most arcs of a candidate stand in the candidate before it, at the same word: their text is compared,
 not read again.  What is unusual in any way (labels with spaces or beyond ASCII, sources in another
-order, whatever is an error) is left to the plain code of `kbest_reading`, which alone knows the
+order, whatever is an error) is left to the plain code of `reader`, which alone knows the
 errors.
 """
 

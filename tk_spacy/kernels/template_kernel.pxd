@@ -1,4 +1,4 @@
-# The scalar kernel, inline for every loop that calls it (see kernel.pyx for the source).
+# The scalar kernel, inline for every loop that calls it (see template_kernel.pyx for the source).
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -61,8 +61,8 @@ def check_files(
         for part in parts:
             if part not in files.get(source, {}):
                 raise UserError(
-                    f"the parser {parser} needs its trees of {part}: give --view-file "
-                    f"{source}.{part}=FILE"
+                    f"the parser {parser} needs its trees of {part}: give them as "
+                    f"parsers.files.{source}.{part}"
                 )
 
 
@@ -136,7 +136,7 @@ class ExternalParser(GivenParser):
 
     @property
     def name(self) -> str:
-        """As a user names it."""
+        """As a user names it among the parsers."""
         return f"{FILE_PREFIX}{self.source}"
 
     def notes(self) -> Iterator[str]:

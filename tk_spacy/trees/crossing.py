@@ -8,7 +8,7 @@ from collections.abc import Sequence
 def crossing_arcs(heads: Sequence[int]) -> list[bool]:
     """Of each word, whether its arc crosses another one: exactly one end lies between its ends.
 
-    heads: of a tree (see `sentence.check_tree`).  The root's arc starts at place 0, so that a tree
+    heads: of a tree (see `validity.check_tree`).  The root's arc starts at place 0, so that a tree
     has crossing arcs where, and only where, it is not projective.
     """
     arcs = [(min(m, h), max(m, h)) for m, h in enumerate(heads, 1)]

@@ -79,6 +79,7 @@ def kbest(
         if not counted["sentences"]:
             raise UserError(f"{job.input}: the file holds no sentence")
 
+    files.check_target(job)
     recipes = find_recipes(
         [job], "kbest", Path(pipeline), {"k": k, "search": search, "form": form, "deps": deps}
     )

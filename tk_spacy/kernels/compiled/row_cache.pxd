@@ -1,4 +1,4 @@
-# Which rows the blocks of a support keep (see row_keeper.pyx).
+# Which rows the blocks of a support keep (see row_cache.pyx).
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 

@@ -137,7 +137,7 @@ def find_parser(nlp: Language, component: str) -> DependencyParser:
 
 def listened_names(parser: DependencyParser) -> set[str]:
     """Names of the components whose vectors a parser's model listens to, "*" for any."""
-    return {node.spacy_name for node in parser.model.walk() if hasattr(node, "spacy_name")}
+    return {node.upstream_name for node in parser.model.walk() if hasattr(node, "upstream_name")}
 
 
 def listened_pipes(nlp: Language, parser: DependencyParser) -> Sequence:

@@ -16,7 +16,7 @@ from tk_spacy.parsers.base import columns_read
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.workdir import WORK_MARK, check_regular
+from tk_spacy.utils.workdir import WORK_MARK
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.records import Records, check_single, find_recipes, outdated
 from tk_spacy.workflows.files.reranking import FileReranker
@@ -138,6 +138,9 @@ def _work_on_files(
     # Whatever would be wrong with the model is said before any word about files.
     worker = opener(n_threads)
     check_not_in_model(jobs, model)
+    if parser_files is not None:
+        for job in jobs:
+            parser_files.check_target(job)
     recipes = find_recipes(jobs, command, model, settings, parser_files)
     todo = jobs
     if not overwrite and one_file:
@@ -211,7 +214,6 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
         if not path.is_dir():
-            check_regular(path)
             if path.suffix == PACKED:
                 raise UserError(f"{path}: a packed file, which is not read; unpack it first")
     if len(inputs) == 1 and not inputs[0].is_dir():

@@ -53,8 +53,6 @@ class ExternalFiles:
                     f"{name}=FILE (parser_files)"
                 )
             path = self._path(self.paths[name], job.input)
-            if job.target != Path(STDOUT) and job.target.resolve() == path.resolve():
-                raise UserError(f"{path}: the output would replace these trees; choose another")
             file = TreeFile(path, inventory=inventory, source=name)
             if file.scored != scored:
                 kinds = {True: "k-best lists", False: "one tree a sentence"}
@@ -64,6 +62,12 @@ class ExternalFiles:
                 )
             found.append(TreeFileSource(name, file.take, scored=scored))
         return found
+
+    def check_target(self, job: Job) -> None:
+        """Raises UserError where a job's output would replace one of the files."""
+        for path in self.of(job).values():
+            if job.target != Path(STDOUT) and job.target.resolve() == path.resolve():
+                raise UserError(f"{path}: the output would replace these trees; choose another")
 
     def of(self, job: Job) -> dict[str, Path]:
         """The file of each parser for one input."""

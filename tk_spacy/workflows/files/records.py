@@ -30,6 +30,8 @@ except ImportError:  # Windows: two runs at a time may lose a record there, and 
 
 RECORD = ".tk-spacy.json"
 FORMAT = 1
+PIPE = "pipe"
+"""In place of a digest, of what can be read only once: its result is always made again."""
 SECONDS_BETWEEN_WRITES = 1.0
 
 State = Literal["missing", "current", "stale", "foreign"]
@@ -138,11 +140,16 @@ def find_recipes(
         digest = digest or model_digest(model)
         with suppress(UserError):
             others = parser_files.of(job) if parser_files is not None else {}
-            trees = {name: fingerprint(path) for name, path in others.items()}
+            trees = {name: _content(path) for name, path in others.items()}
             recipes[job.target] = Recipe(
-                command, fingerprint(job.input), digest, dict(settings), trees
+                command, _content(job.input), digest, dict(settings), trees
             )
     return recipes
+
+
+def _content(path: Path) -> str:
+    """SHA-256 of a file; PIPE for what can be read once, by the job itself."""
+    return fingerprint(path) if path.is_file() else PIPE
 
 
 def outdated(
@@ -157,6 +164,16 @@ def outdated(
     for job in jobs:
         recipe = recipes.get(job.target)
         state, reason = ("missing", "") if recipe is None else result_state(job.target, recipe)
+        if (
+            state == "current"
+            and recipe is not None
+            and PIPE
+            in (
+                recipe.input,
+                *recipe.others.values(),
+            )
+        ):
+            state, reason = "stale", "read from a pipe"
         if state in old:
             old[state].append((job.target, reason))
         if state != "current":

@@ -34,7 +34,7 @@ class TrainOptions:
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
     parsers: the parsers that propose and score trees, the main one first: "sampling", "spacy",
-        "biaffine", "sampling:order=2" (see `parsers.specs`), "udpipe", "file:NAME" for any other
+        "biaffine", "sampling:order=2" (see `specs`), "udpipe", "file:NAME" for any other
         parser's trees.
     parser_files: of each such NAME the files of its trees, by the names of the parts.
     parser_settings: by the name of a kind of parsers ("sampling", "biaffine", "udpipe", ...), the

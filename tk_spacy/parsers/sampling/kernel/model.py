@@ -4,7 +4,7 @@ Source: Taub-Tabib et al. 2015, section 6, name it as future work ("using the ke
 parts, and integrating the kernel directly into a graph based dependency parser").  The kernel's
 score of an arc that the pruner left is added to its first-order score before the search, so every
 tree, list and start of a climb comes from the sum.  Of the many siblings and grandparents only
-those of good trees are scored, see kernel_decoding.py.
+those of good trees are scored, see decoding.py.
 """
 
 from __future__ import annotations
