@@ -46,8 +46,9 @@ BUGS = [
     ),
     Bug(
         "a fold's parser stops early by the sentences that it parses",
-        "parser, train, [], job.directory(parser),",
-        'parser, train, load_treebank(job.file(".held-out.conllu")), job.directory(parser),',
+        "parser, load_treebank(job.file(\".train.conllu\")), [], job.directory(parser),",
+        'parser, load_treebank(job.file(".train.conllu")), load_treebank(job.file(".held-out.conllu")), '
+        "job.directory(parser),",
         (LISTS,),
     ),
     Bug(
@@ -64,8 +65,8 @@ BUGS = [
     ),
     Bug(
         "the whole parser stops early by test",
-        'plan.parts["dev"].sentences,\n        plan.parsers,',
-        'plan.parts["test"].sentences,\n        plan.parsers,',
+        'WholeTraining(train, dev, plan.parsers, directory=work)',
+        'WholeTraining(train, plan.parts["test"].sentences, plan.parsers, directory=work)',
         (LISTS,),
     ),
     Bug(
@@ -84,7 +85,7 @@ BUGS = [
         "the best-scored tree passes for the parser's own",
         "base=found.pop(sources[0]) or 0,",
         "base=0 if found.pop(sources[0]) is not None else 0,",
-        (LISTS, "test_views.py"),
+        (LISTS, "test_parsers.py"),
     ),
     Bug(
         "sentences after the first batch of a single parser are dropped",
@@ -310,7 +311,7 @@ BUGS = [
         "new scores leave the base tree's row where it was",
         "base=int(place[self.base]),",
         "base=self.base,",
-        ("test_candidates.py", LISTS, LEARNING, "test_views.py"),
+        ("test_candidates.py", LISTS, LEARNING, "test_parsers.py"),
     ),
     # Report
     Bug(

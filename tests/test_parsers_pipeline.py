@@ -238,7 +238,10 @@ def test_cli_info_knows_the_parsers_of_every_kind(name: str, expected: str) -> N
             "no backward twin concerns the spacy parser only",
         ),
         (("--views", "sampling", "--max-steps", 3), "max_steps concerns the spacy parser only"),
-        (("--views", "sampling", "--config", "a.cfg"), "a config concerns the spacy parser only"),
+        (
+            ("--views", "sampling", "--set", "parsers.spacy.config=a.cfg"),
+            "config concerns the spacy parser only",
+        ),
         (("--views", "spacy", "--order", 2), "order concerns the sampling parser only"),
         (("--upstream", "some", "--epochs", 2), "epochs concerns the sampling parser only"),
         (("--views", "sampling", "--upstream", "x"), "a spaCy pipeline concerns the spacy"),

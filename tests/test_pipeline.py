@@ -117,7 +117,9 @@ def test_pipeline_tells_its_progress(tmp_path: Path) -> None:
     assert recorder.begun == recorder.ended
     assert recorder.begun[0] == "reading the treebank"
     assert "training the kernel reranker" in recorder.begun
-    assert recorder.warnings == []
+    # What the made-up treebank really has; no other.
+    (warning,) = recorder.warnings
+    assert "1 label that training lacks, parataxis, on 1 of 415 words" in warning
 
 
 @pytest.mark.parametrize(
@@ -185,8 +187,8 @@ def test_pipeline_warns_of_attributes_that_it_leaves_out(tmp_path: Path) -> None
     feats = "|".join(f"A{i:03}=1" for i in range(300))
     text = treebank()["train"].read_text(encoding="utf-8")
     train.write_text(text.replace("Number=Sing", f"{feats}|Number=Sing", 1), encoding="utf-8")
-    (note,) = make_plan(options(tmp_path / "model", train=train)).notes
-    assert note.startswith("FEATS have 3")
+    notes = make_plan(options(tmp_path / "model", train=train)).notes
+    (note,) = [note for note in notes if note.startswith("FEATS have 3")]
     assert note.endswith("the 200 most frequent ones are used, the others are not")
 
 

@@ -213,9 +213,8 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
     for path in inputs:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
-        if not path.is_dir():
-            if path.suffix == PACKED:
-                raise UserError(f"{path}: a packed file, which is not read; unpack it first")
+        if path.suffix == PACKED and not path.is_dir():
+            raise UserError(f"{path}: a packed file, which is not read; unpack it first")
     if len(inputs) == 1 and not inputs[0].is_dir():
         if output == Path(STDOUT):
             return [Job(inputs[0], output)]
