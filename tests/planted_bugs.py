@@ -47,8 +47,8 @@ BUGS = [
     Bug(
         "a fold's parser stops early by the sentences that it parses",
         "parser, load_treebank(job.file(\".train.conllu\")), [], job.directory(parser),",
-        'parser, load_treebank(job.file(".train.conllu")), load_treebank(job.file(".held-out.conllu")), '
-        "job.directory(parser),",
+        'parser, load_treebank(job.file(".train.conllu")), '
+        'load_treebank(job.file(".held-out.conllu")), job.directory(parser),',
         (LISTS,),
     ),
     Bug(

@@ -6,8 +6,8 @@ per FEATS attribute.
 
 A *field* is an atomic value of one word (form, lemma, pos, cpos, each FEATS attribute, each extra,
 see word_properties.py); a *property* is one field, or two fields together, at a word or beside it.
-The id of a pair is computed from the ids of its two fields, so no table of pairs is kept: two pairs are
-equal just when both their fields are.
+The id of a pair is computed from the ids of its two fields, so no table of pairs is kept: two pairs
+are equal just when both their fields are.
 
 Id 0 is "no value": missing, or never seen in training.  It equals nothing, itself included.
 
