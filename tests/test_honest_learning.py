@@ -19,6 +19,7 @@ from test_combiner import SOURCES, plain_learning, three_parsers
 from tk_spacy.ensemble.combiner.model import ArcCombiner
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.scores import mean_deviation
 from tk_spacy.reranker import training as training_module
 from tk_spacy.reranker.interpolation import LOG_GRID, PAPER_GRID, Combination, TuningList, tune
 from tk_spacy.reranker.settings import Settings
@@ -351,6 +352,8 @@ def test_final_reranker_learns_from_all_lists_and_has_the_tuned_weights(
     assert alone.weights is not None
     assert reranker.weights.tobytes() == alone.weights.tobytes()
     assert (stats.sentences, stats.updates) == (20, own.updates)
+    assert stats.updates > 0
+    assert 0 <= stats.seconds < 60
     assert stats.mean_length == pytest.approx(sum(map(len, gold)) / 20)
     assert tuned.paper_grid == [True]
     assert reranker.combination == tune(tuned.lists, sources=SOURCES, paper_grid=True)
@@ -358,6 +361,52 @@ def test_final_reranker_learns_from_all_lists_and_has_the_tuned_weights(
         ("tuning", 10, 40), ("tuning", 20, 40), ("tuning", 30, 40), ("tuning", 40, 40),
         ("training", 20, 40), ("training", 40, 40),
     ]  # fmt: skip
+
+
+def test_lists_are_tuned_by_where_the_others_leave_something_to_learn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One list has a choice.  Nothing can be learned without it, and from it for all others.
+    gold, lists = three_parsers(seed=5, n=4)
+    one = {"base": 0, "bases": {}}
+    rest = [
+        replace(t, heads=t.heads[:1], labels=t.labels[:1], scores=t.scores[:1], **one)
+        for t in lists
+    ]
+    schema, tuned = Schema.fit(gold), Tuned(monkeypatch)
+    for chosen in range(4):
+        mixed = [*rest[:chosen], lists[chosen], *rest[chosen + 1 :]]
+        _, stats = train_reranker(gold, mixed, QUICK, schema=schema, tuning_folds=4, n_threads=1)
+        assert stats.sentences == 1
+        found = sorted(float(x.sources[0, 0]) for x in tuned.lists)
+        assert found == sorted(float(rest[i].scores[0, 0]) for i in range(4) if i != chosen)
+    # Two lists are enough.
+    two = train_reranker(gold[:2], lists[:2], QUICK, schema=schema, tuning_folds=2, n_threads=1)
+    assert two[1].sentences == len(tuned.lists) == 2
+
+
+def test_the_paper_s_grid_is_tuned_behind_a_combiner_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold, lists = three_parsers(seed=5, n=8)
+    combined, tuned = combine_lists(gold, lists, QUICK)[1], Tuned(monkeypatch)
+    reranker, _ = train_reranker(
+        gold, combined, QUICK, schema=Schema.fit(gold), paper_grid=True, n_threads=1
+    )
+    assert tuned.paper_grid == [True]
+    assert len(tuned.lists) == 8
+    assert reranker.combination is not None
+    assert set(reranker.combination.betas.values()) <= set(PAPER_GRID)
+
+
+def test_two_parsers_are_combined_and_one_is_not() -> None:
+    gold, lists = three_parsers(seed=5, n=6)
+    two = [replace(t, sources=("a", "b"), scores=t.scores[:, :2], bases={}) for t in lists]
+    steps: list[tuple[int, int]] = []
+    combiner, longer = combine_lists(gold, two, QUICK, progress=lambda *step: steps.append(step))
+    assert combiner is not None
+    assert {trees.sources for trees in longer} == {("a", "b", "combiner")}
+    assert steps == [(i, 6) for i in range(1, 7)]  # five folds, and all of them
+    one = [replace(t, sources=("a",), scores=t.scores[:, :1], bases={}) for t in lists]
+    assert combine_lists(gold, one, QUICK) == (None, one)
 
 
 def test_nothing_is_tuned_behind_a_combiner_nor_where_nobody_asks() -> None:
@@ -486,6 +535,21 @@ def test_of_two_ends_of_tuning_the_better_is_taken() -> None:
     assert list(found.betas.values()) == pytest.approx(betas)
     final = lists[0].reranker / own + lists[0].sources @ (np.array(betas) / scales)
     assert int(final.argmax()) == 1
+
+
+def test_scales_are_any_positive_numbers() -> None:
+    made = Combination({"a": 0.5, "b": 0.0}, {"a": 0.25, "b": 3.0}, reranker_scale=0.125)
+    assert Combination.from_dict(made.to_dict()) == made
+    for bad in (0.0, -1.0, math.inf, math.nan):
+        for data in ({"scales": {"a": bad, "b": 1.0}}, {"reranker_scale": bad}):
+            with pytest.raises(ValueError, match="expected a positive number"):
+                Combination.from_dict({**made.to_dict(), **data})
+    # Where nothing varies, or beyond all bounds, scores stay as they are.
+    assert mean_deviation([np.array([2.0, 2.0]), np.array([1.0])]) == 1.0
+    assert mean_deviation([np.array([2.0]), np.array([3.0, 4.0])]) == 0.5
+    assert mean_deviation([]) == 1.0
+    with np.errstate(over="ignore"):
+        assert mean_deviation([np.array([1e200, -1e200])]) == 1.0
 
 
 def test_final_score_leaves_out_sources_without_weight() -> None:

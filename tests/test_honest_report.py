@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from dataclasses import asdict, dataclass, field, replace
@@ -30,6 +31,7 @@ from tk_spacy.evaluation.report import (
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.reranker import assessment as assessment_module
 from tk_spacy.reranker.assessment import assess
 from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
@@ -106,7 +108,9 @@ def make_case(rng: random.Random, inventory: LabelInventory) -> Case:
     by_combiner = -np.arange(1.0, K + 1)
     by_combiner[rows[0]] = 0.0
     case.completed = replace(
-        given, sources=("a", "combiner"), scores=np.column_stack([given.scores, by_combiner])
+        given,
+        sources=("a", "other", "combiner"),
+        scores=np.column_stack([given.scores, [rng.random() for _ in trees], by_combiner]),
     )
     for row, name in zip(rows[1:], ("base reranker", "kernel reranker", "final system")):  # noqa: B905
         case.row_scores[name] = np.array([float(j == row) for j in range(K)])
@@ -248,6 +252,17 @@ def test_the_one_reranker_has_the_row_of_its_kind(cases: list[Case]) -> None:
         assert shown(part.scores[name]) == pytest.approx(expected)
 
 
+def test_words_a_second_are_those_of_choosing_alone(
+    cases: list[Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = StubReranker(cases, "kernel reranker", kernel=True, combiner=True)
+    clock = itertools.count(0.0, 0.25)
+    monkeypatch.setattr(assessment_module.time, "perf_counter", lambda: next(clock))
+    part = assess([c.gold for c in cases], [c.given for c in cases], base=None, kernel=kernel)
+    # Two batches, a quarter of a second each.
+    assert part.tokens_per_second == pytest.approx(131 * N_WORDS / 0.5)
+
+
 def test_lists_of_one_parser_have_no_vote(cases: list[Case]) -> None:
     some = [replace(c, given=replace(c.given, bases={})) for c in cases[:5]]
     only = StubReranker(some, "kernel reranker", kernel=True, combiner=False)
@@ -356,7 +371,7 @@ def scores(number: float) -> Scores:
     names = (
         "uas las uas_nopunct las_nopunct las_universal clas exact_match single_root".split()
     )  # fmt: skip
-    values = {name: number + i for i, name in enumerate(names)}
+    values = {name: float(number + i) for i, name in enumerate(names)}
     return Scores(sentences=2, words=10, words_nopunct=9, **values)
 
 
@@ -391,6 +406,58 @@ def test_a_bootstrap_says_which_system_is_better_by_how_much() -> None:
     assert first.startswith("final system - base parser: +2.00 UAS")
     assert second.startswith("final system - plain vote: -1.00 LAS")
     assert third == "1,200 sentences, 34,567 words, 7.2 candidates a sentence."
+
+
+def test_a_report_says_the_same_in_markdown_and_after_json() -> None:
+    run = RunTime(
+        sentences=1234, mean_length=20.25, support_parts=5678, training_seconds=9.5, threads=2,
+        tokens_per_second=4321.0, stages={"one": 1.0}, total_seconds=70.0, peak_bytes=3 * 2**20,
+    )  # fmt: skip
+    parts = {
+        name: PartReport(
+            sentences=2, words=10, trees=3.5, tokens_per_second=1.0,
+            scores={"base parser": scores(number), "final system": scores(number + 10)},
+            tests=[bootstrap("uas", number, number + 10)], vote_tests=[bootstrap("las", 1, 2)],
+        )
+        for number, name in ((20, "dev"), (40, "test"))
+    }  # fmt: skip
+    report = TrainReport(
+        about={"title": "UD_Owls"}, betas={"a": 0.5, "b": 0.0, "c": 2.0}, parts=parts,
+        run_time=run, notes=("Owls sleep.",),
+    )  # fmt: skip
+    text = report.to_markdown()
+    assert text.startswith("# UD_Owls\n\n**Scores on UD_Owls dev**\n\n| system | UAS | LAS |")
+    of_dev, of_test = text.split("**Scores on UD_Owls test**")
+    for found, number in ((of_dev, 20), (of_test, 40)):
+        for name, low in (("base parser", number), ("final system", number + 10)):
+            values = " | ".join(f"{low + i:.2f}" for i in range(4))
+            assert f"| {name} | {values} |" in found
+        assert "final system - base parser: +10.00 UAS [+9.00, +12.00]" in found
+        assert "final system - plain vote: +1.00 LAS" in found
+    for row in (
+        "| sentences | 1,234 |", "| mean sentence length | 20.2 |", "| support parts | 5,678 |",
+        "| training time of the reranker | 9.50 s |", "| reranking, tokens/s | 4,321 |",
+        "| threads | 2 |", "| one | 1.00 s |", "| whole command | 1 min 10 s |",
+    ):  # fmt: skip
+        assert row in of_test
+    assert "What the parsers cost" not in text  # no parser was trained
+    assert text.endswith(
+        "Peak memory, child processes included: 3 MB.\n\n"
+        "Weight of further scores beside the reranker's: a 0.5, c 2.\n\nNote: Owls sleep.\n"
+    )
+    data = json.loads(json.dumps(report.to_dict()))
+    assert (data["format"], data["format_version"]) == ("tk-spacy training report", 1)
+    again = TrainReport.from_dict(data)
+    assert again.parts == parts
+    assert again.run_time == run
+    assert again.to_markdown() == text
+    assert (again.about, again.betas) == (report.about, report.betas)
+    for part in data["parts"].values():  # as older reports are
+        del part["vote_tests"]
+    assert TrainReport.from_dict(data).parts["dev"].vote_tests == []
+    bare = replace(report, about={}, betas={}, notes=())
+    assert bare.to_markdown().startswith("# Training report\n\n**Scores dev**\n")
+    assert bare.to_markdown().endswith("beside the reranker's: none.\n")
 
 
 def test_costs_stand_beside_the_score_of_the_same_parser_on_the_last_part() -> None:

@@ -364,6 +364,7 @@ def test_tuning_parts_hold_out_every_list_once():
 def test_tuning_parts_of_the_paper_and_of_few_lists():
     (tenth,) = tuning_parts(40, 1, seed=0)
     assert len(tenth) == 4
+    assert [len(tuning_parts(n, 1, seed=0)[0]) for n in (2, 12, 26)] == [1, 1, 3]
     assert [part.tolist() for part in tuning_parts(1, 1, seed=0)] == [[0]]
     assert sorted(len(part) for part in tuning_parts(3, 5, seed=0)) == [1, 1, 1]
     with pytest.raises(ValueError, match="folds is 0"):
