@@ -240,12 +240,10 @@ def listening_pipeline(folder: Path) -> str:
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.cfg")), ids=lambda path: path.stem)
 def test_verbs_configs_are_accepted(path, tmp_path):
     changes = {"paths.train": str(treebank()["dev"]), "paths.dev": str(treebank()["dev"])}
-    if "spacy_pipeline = null" in (text := path.read_text(encoding="utf-8")):
+    if "upstream = null" in (text := path.read_text(encoding="utf-8")):
         spacy_pipeline = listening_pipeline(tmp_path / "fr")
         changes |= {"paths.upstream": spacy_pipeline, "nlp.lang": "fr"}
-        text = text.replace(
-            "spacy_pipeline = null", f"spacy_pipeline = {json.dumps(spacy_pipeline)}"
-        )
+        text = text.replace("upstream = null", f"upstream = {json.dumps(spacy_pipeline)}")
         text = text.replace('lang = "xx"', 'lang = "fr"')
     debug_config(path, overrides=changes)
     (tmp_path / "some.cfg").write_text(text, encoding="utf-8")
