@@ -16,6 +16,11 @@ from tk_spacy.parsers.names import DEFAULT_PARSERS
 from tk_spacy.parsers.sampling.settings import DEFAULT as SAMPLING_DEFAULT
 from tk_spacy.workflows.demo import SYNTHETIC, demo
 
+EXAMPLE = (
+    "The test sentence whose tree gained most: head and relation by the main parser ->\n"
+    "by the final system, where they differ."
+)
+
 
 def demo_cli(
     directory: Annotated[
@@ -79,7 +84,7 @@ def demo_cli(
         else:
             place = directory
         with progress_of(shell) as progress:
-            report = demo(
+            result = demo(
                 place,
                 sentences=sentences,
                 seed=seed,
@@ -91,5 +96,11 @@ def demo_cli(
                 progress=progress,
             )
         kept = None if directory is None else place / "model"
-        show_training(shell, report, kept, extra={"synthetic": True})
+        example = None if result.example is None else result.example.to_dict()
+        show_training(shell, result.report, kept, extra={"synthetic": True, "example": example})
+        if result.example is not None:
+            shell.say(f"\n{EXAMPLE}\n")
+            for line in result.example.lines():
+                shell.say(line)
+            shell.say("")
         shell.say(SYNTHETIC)
