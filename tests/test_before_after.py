@@ -59,7 +59,9 @@ def test_before_after_fits_80_columns() -> None:
     forms = ["x" * 40, "\u732b" * 20, *["y" * 15] * (n - 2)]  # wide characters take two columns
 
     def words(heads: list[int], relations: list[str]) -> Sentence:
-        return Sentence.from_columns(forms=forms, upos=["SCONJ"] * n, heads=heads, deprels=relations)
+        return Sentence.from_columns(
+            forms=forms, upos=["SCONJ"] * n, heads=heads, deprels=relations
+        )
 
     after = words([0, *[1] * (n - 1)], ["root", *["parataxis"] * (n - 1)])
     lines = BeforeAfter.compare(words(chain, deprels), words(chain, deprels), after).lines()
