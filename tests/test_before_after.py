@@ -89,5 +89,11 @@ def test_before_after_chooses_what_gained_most() -> None:
     assert (chosen.sent_id, chosen.gain) == ("first", 3)
     # Nothing short enough: whichever gained most; nothing that gained: none.
     assert most_mended(gold, before, [BEFORE, GOLD, GOLD, GOLD], max_words=4) == chosen
+    # A short sentence that gains a little goes before a long one that gains more.
+    short = Sentence.from_columns(forms=["Go", "!"], heads=[0, 1], deprels=["root", "punct"])
+    wrong = short.with_tree([0, 1], ["root", "dep"])
+    mixed = most_mended([*gold, short], [*before, wrong], [GOLD] * 4 + [short], max_words=4)
+    assert mixed is not None
+    assert (len(mixed.words), mixed.gain) == (2, 1)
     assert most_mended(gold, [GOLD] * 4, [GOLD, BEFORE, GOLD, GOLD]) is None
     assert most_mended([], [], []) is None
