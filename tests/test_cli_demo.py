@@ -28,6 +28,33 @@ def test_cli_demo_runs_the_whole_path(tmp_path: Path) -> None:
     saved = json.loads((tmp_path / "demo" / "model" / "report.json").read_text(encoding="utf-8"))
     for name, part in saved["parts"].items():
         assert document["parts"][name]["scores"] == part["scores"]
+    # Both end with the same sentence of the test part, whose final tree is the better one.
+    example = document["example"]
+    assert example["mended"] > example["spoilt"]
+    (gold,) = [
+        sentence
+        for sentence in load_treebank(tmp_path / "demo" / "test.conllu")
+        if sentence.sent_id == example["sent_id"]
+    ]
+    assert [word["form"] for word in example["words"]] == list(gold.forms)
+    assert [word["gold"]["head"] for word in example["words"]] == gold.heads.tolist()
+    lines = result.stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.split()[:2] == ["form", "UPOS"])
+    shown = lines[start + 1 : start + 1 + len(gold)]
+    assert [line.split()[0] for line in shown] == [str(n) for n in range(1, len(gold) + 1)]
+    assert sum(line.endswith("  mended") for line in shown) == example["mended"]
+    assert max(map(len, shown)) <= 80
+
+
+@pytest.mark.slow
+def test_cli_demo_gains_step_by_step() -> None:
+    result = invoke("demo", "--quiet", "--json")
+    scores = json.loads(result.stdout)["parts"]["test"]["scores"]
+    las = {system: row["las"] for system, row in scores.items()}
+    parsers = [las[f"{name} parser"] for name in ("base", "spacy", "biaffine")]
+    assert min(parsers) > 80
+    assert max(parsers) < las["plain vote"] < las["arc combiner"] < las["final system"]
+    assert las["base reranker"] < las["final system"]
 
 
 def test_cli_demo_refuses_a_directory_with_a_model(tmp_path: Path) -> None:

@@ -12,9 +12,13 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import show_training
-from tk_spacy.parsers.names import DEFAULT_PARSERS
-from tk_spacy.parsers.sampling.settings import DEFAULT as SAMPLING_DEFAULT
-from tk_spacy.workflows.demo import SYNTHETIC, demo
+from tk_spacy.parsers.names import DEFAULT_PARSERS, SAMPLING
+from tk_spacy.workflows.demo import MAX_STEPS, PARSER_SETTINGS, SYNTHETIC, demo
+
+EXAMPLE = (
+    "The test sentence whose tree gained most: head and relation by the main parser ->\n"
+    "by the final system, where they differ."
+)
 
 
 def demo_cli(
@@ -41,7 +45,7 @@ def demo_cli(
         typer.Option(
             min=1,
             help="Passes over the treebank of the sampling parser's training.",
-            show_default=str(SAMPLING_DEFAULT.epochs),
+            show_default=str(PARSER_SETTINGS[SAMPLING]["epochs"]),
         ),
     ] = None,
     max_steps: Annotated[
@@ -49,7 +53,7 @@ def demo_cli(
         typer.Option(
             min=1,
             help="Steps of the spaCy parsers' training.",
-            show_default="150, a few seconds each",
+            show_default=str(MAX_STEPS),
         ),
     ] = None,
     threads: Threads = None,
@@ -60,11 +64,11 @@ def demo_cli(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Run the whole path on a synthetic treebank, in a few minutes.
+    """Run the whole path on a synthetic treebank, in about a minute.
 
     Makes up a treebank of a language with cases, agreement and free word order, trains three small
-    parsers and a reranker on it, and shows what each step gains. The data are synthetic: the scores
-    say nothing about any real language.
+    parsers and a reranker on it, and shows what each step gains, last on one sentence's tree. The
+    data are synthetic: the scores say nothing about any real language.
 
         tk-spacy demo
 
@@ -79,7 +83,7 @@ def demo_cli(
         else:
             place = directory
         with progress_of(shell) as progress:
-            report = demo(
+            result = demo(
                 place,
                 sentences=sentences,
                 seed=seed,
@@ -91,5 +95,11 @@ def demo_cli(
                 progress=progress,
             )
         kept = None if directory is None else place / "model"
-        show_training(shell, report, kept, extra={"synthetic": True})
+        example = None if result.example is None else result.example.to_dict()
+        show_training(shell, result.report, kept, extra={"synthetic": True, "example": example})
+        if result.example is not None:
+            shell.say(f"\n{EXAMPLE}\n")
+            for line in result.example.lines():
+                shell.say(line)
+            shell.say("")
         shell.say(SYNTHETIC)
