@@ -73,6 +73,8 @@ def _typed(hint: Any) -> tuple[Kind, bool]:
     known: dict[Any, Kind] = {
         Path: "path", str: "text", bool: "flag", int: "whole", float: "number",
     }  # fmt: skip
+    if hint not in known:
+        raise TypeError(f"a setting of type {hint!r}; expected {', '.join(map(repr, known))}")
     return known[hint], False
 
 
@@ -81,7 +83,7 @@ def comments(settings: type[Any]) -> dict[str, str]:
     text = " ".join((settings.__doc__ or "").split())
     name = "|".join(sorted((field.name for field in fields(settings)), key=len, reverse=True))
     found = list(re.finditer(rf"(?<=\s)((?:{name})(?:, (?:{name}))*): ", text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
+    ends = [*(match.start() for match in found), len(text)][1:]  # none where nothing is found
     said: dict[str, str] = {}
     for match, end in zip(found, ends, strict=True):
         about = text[match.start() : end].strip()
