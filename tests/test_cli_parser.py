@@ -178,12 +178,18 @@ def test_cli_parse_does_not_replace_what_kbest_wrote(parser: Path, tmp_path: Pat
     lists = out.read_bytes()
     refused = invoke("parse", parser, dev, "-o", out)
     assert refused.exit_code == 1
-    assert "out.conllu: was made by `tk-spacy kbest`; overwrite replaces it" in refused.stderr
+    assert (
+        "out.conllu: was made by `tk-spacy kbest`; replaced only on demand (--overwrite)"
+        in refused.stderr
+    )
     assert out.read_bytes() == lists
     assert invoke("parse", parser, dev, "-o", out, "--overwrite").exit_code == 0
     assert out.read_bytes() != lists
     refused = invoke("kbest", parser, dev, "-o", out)
-    assert "out.conllu: was made by `tk-spacy parse`; overwrite replaces it" in refused.stderr
+    assert (
+        "out.conllu: was made by `tk-spacy parse`; replaced only on demand (--overwrite)"
+        in refused.stderr
+    )
     assert invoke("kbest", parser, dev, "-o", out, "--k", 4, "-q", "--overwrite").exit_code == 0
     assert out.read_bytes() == lists
 

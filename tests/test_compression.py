@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_cli import invoke
-from test_kernel_map import arcs, exact_scores, trained
+from test_hashed_kernel import arcs, exact_scores, trained
 from test_learning import ALL
 from trainings import (
     list_files,

@@ -98,7 +98,7 @@ def test_records_what_others_made_is_not_replaced(
     (out / "dev.conllu").write_text("mine")
     if record is not None:
         (out / RECORD).write_text(record)
-    reason = rf"out/dev.conllu: is there already, and no {RECORD} tells .*; overwrite replaces it"
+    reason = rf"out/dev.conllu: is there already, and no {RECORD} tells .*; replaced only on demand"
     with pytest.raises(UserError, match=reason):
         rerank(source, out)
     assert (out / "dev.conllu").read_text() == "mine"
@@ -190,7 +190,10 @@ def test_records_one_file_is_replaced_by_the_same_command_only(tmp_path: Path) -
     (tmp_path / RECORD).write_text(json.dumps(record))
     refused = cli(dev, "-o", out)
     assert refused.exit_code == 1
-    assert "out.conllu: was made by `tk-spacy kbest`; overwrite replaces it" in refused.stderr
+    assert (
+        "out.conllu: was made by `tk-spacy kbest`; replaced only on demand (overwrite)"
+        in refused.stderr
+    )
     out.write_text("mine")
     refused = cli(dev, "-o", out)
     assert "Error: " in refused.stderr

@@ -7,11 +7,12 @@ tk_spacy` costs next to nothing:
 
     import tk_spacy
 
-    options = tk_spacy.train_options(changes={
-        "paths.train": "train.conllu", "paths.dev": "dev.conllu", "paths.output": "model",
-    })
-    report = tk_spacy.train(options)
-    tk_spacy.rerank_files(Path("model"), [Path("in.conllu")], Path("out.conllu"))
+    if __name__ == "__main__":  # parsers are trained in processes, which import this file
+        options = tk_spacy.train_options(changes={
+            "paths.train": "train.conllu", "paths.dev": "dev.conllu", "paths.output": "model",
+        })
+        report = tk_spacy.train(options)
+        tk_spacy.rerank_files(Path("model"), [Path("in.conllu")], Path("out.conllu"))
 """
 
 import logging

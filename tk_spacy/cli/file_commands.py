@@ -172,7 +172,7 @@ def batch_table(
     *,
     reranked: bool = True,
 ) -> Table:
-    """One row for each file, as `file_work.FileResult.to_dict` has it, and their sum.
+    """One row for each file, as `worker.FileResult.to_dict` has it, and their sum.
 
     reranked: whether trees were chosen, so that there is something to compare with.
     """

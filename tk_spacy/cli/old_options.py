@@ -20,6 +20,7 @@ from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.parsers.names import SPACY
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.workflows.train.config import load_value, value_text
+from tk_spacy.workflows.train.config_schema import SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,5 +165,9 @@ def parsed(values: list[str]) -> dict[str, Any]:
             raise OptionError(f"--set {text}: write section.key=value, as in training.seed=1")
         if name in changes:
             raise OptionError(f"--set {text}: {name} is given twice")
-        changes[name] = load_value(value.strip())
+        found = load_value(value.strip())
+        is_text = name in SETTINGS and SETTINGS[name].kind in ("text", "path")
+        # A text that looks like a number stays as it is: version 0.10 is not 0.1.
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        changes[name] = value.strip() if is_text and is_number else found
     return changes

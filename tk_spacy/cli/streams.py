@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TextIO
 
 from tk_spacy.errors import OptionError, UserError
+from tk_spacy.treebank.opened import STDIN, STDIN_NAME
 from tk_spacy.utils.atomic_files import STDOUT
 
-STDIN = "-"
-STDIN_NAME = "standard input"
 READER_LEFT = 141
 """Exit code, as a shell gives it to a program that SIGPIPE ended."""
 

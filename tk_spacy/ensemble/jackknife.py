@@ -71,7 +71,7 @@ class FoldProgress:
 class _Job:
     """One fold's work, as plain data for its process.
 
-    trained: fingerprint of each parser's parser.
+    trained: fingerprint of each trained parser.
     """
 
     fold: int
@@ -128,7 +128,7 @@ def jackknife(
     """One candidate list for each training sentence, in order.
 
     sentences: with trees.
-    parsers: whose parsers make the lists; the first one's score is the lists' main one.
+    parsers: that make the lists; the first one's score is the lists' main one.
     workdir: directory of the folds' files (`fold-01.conllu`, ...) and parsers (`fold-01/PARSER`);
         what a stopped run finished with the same sentences and settings is taken from there.
     folds, fold_seed: see `fold_of_sentences`.

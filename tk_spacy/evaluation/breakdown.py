@@ -191,7 +191,7 @@ class Breakdown:
             self._counts[name] = Counter()
 
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Pass pairs of a gold and a system's sentence on (`evaluation.aligned`), counting them."""
+        """Pass pairs of a gold and a system's sentence on (`attachment.aligned`), counting them."""
         for gold, system in pairs:
             if self._counts:
                 self._count(gold, system)

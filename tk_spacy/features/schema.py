@@ -174,7 +174,7 @@ class Schema:
 
         train: whose values get ids.  dev: read only to decide whether XPOS is usable.
         labels: further DEPREL values, e.g. those that occur in candidates only.
-        extras: names of further properties (see extras.Extra).
+        extras: names of further properties (see word_properties.Extra).
 
         Of more than MAX_MORPH attributes in FEATS those on the most words are kept (`morph_note`
         says so to a user).
@@ -296,7 +296,7 @@ class Schema:
 
         The word's own tags and FEATS, its left neighbour's and its right neighbour's tags.  What
         has a word form or a lemma in it is in none, nor is an extra: where it has few values each
-        of them is frequent and has a row of its own (see support_scoring), which is faster than
+        of them is frequent and has a row of its own (see kernels.scorer), which is faster than
         more combinations.
         """
         groups: dict[int, list[int]] = {0: [], -1: [], 1: []}

@@ -20,7 +20,7 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    MAX_DIGITS = 9  # of a HEAD, as in kbest_reading
+    MAX_DIGITS = 9  # of a HEAD, as in reader
     MAX_SOURCES = 8
     UNUSUAL = -1
 

@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int32
 
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 Tree = tuple[Int32, tuple[str, ...]]
 
 WHOLE_WORDS = 250

@@ -149,7 +149,7 @@ def _read_lines_plainly(
 ) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """Candidates however they are written: offsets of their lines, heads, labels, scores, sources.
 
-    What `kbest_lines.read_lines` reads is read alike.
+    What `compact_lines.read_lines` reads is read alike.
     """
     n = len(sentence)
     arcs: list[list[tuple[int, int]]] = []

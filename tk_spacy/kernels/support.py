@@ -21,7 +21,7 @@ from tk_spacy.kernels.template_kernel import slot_layout
 from tk_spacy.utils.array_types import Float64, Int32
 
 NODE, EDGE = 0, 1
-"""Kinds of slots, see kernel.slot_layout."""
+"""Kinds of slots, see template_kernel.slot_layout."""
 
 LARGEST_WEIGHT = 1e24
 """Of a part: its products with the kernel are summed in single precision."""

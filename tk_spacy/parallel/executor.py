@@ -213,6 +213,8 @@ class _Queue:
         free = [task for task, missing in self._waiting.values() if not missing]
         for task in free:
             del self._waiting[task.name]
+        if not free:
+            return
         self.ready += free
         self.ready.sort(key=lambda task: (-self._weight[task.name], self._place[task.name]))
 
@@ -274,8 +276,14 @@ class _Worker:
             return self.connection.recv()
         except (EOFError, ConnectionResetError):
             self.process.join(GRACE)
+            code = self.process.exitcode
+            if code is not None and code >= 0:
+                raise TaskError(
+                    f"the process of {self.name} ended with exit code {code}: a script that starts "
+                    'processes needs `if __name__ == "__main__":`, or one process'
+                ) from None
             raise TaskError(
-                f"the process of {self.name} was killed{_by(self.process.exitcode)}", killed=True
+                f"the process of {self.name} was killed{_by(code)}", killed=True
             ) from None
 
 

@@ -1,7 +1,7 @@
 """What a parser is: a kind of parser that can be trained, kept in a directory, and opened again.
 
 Parsers that differ see a sentence differently: their lists are joined, and each scores every tree
-(see `merging`).  A parser is plain data, since the folds of the jackknife run in processes.
+(see `merging`).  A `ParserSpec` is plain data, since the folds of the jackknife run in processes.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class StoredParser(StoredModel):
 
 
 class ParserSpec(Protocol):
-    """One kind of parser with its settings.
+    """A parser to be trained: its kind and settings.
 
     kind: name of its kind.  name: as a user names it.
     sources: what its scores are called in lists.

@@ -1,4 +1,4 @@
-"""The parser of any other parser, whose trees the user gives in files."""
+"""Any other parser, whose trees the user gives in files."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ class ParserKind:
         if self.factory is None:
             raise ValueError(f"a {self.name} parser has no component of its own")
         _, *changes = parser.split("-")
-        return "_".join([self.factory, *changes])
+        # A dot would end a section of spaCy's config.
+        return "_".join([self.factory, *changes]).replace(".", "_")
 
     def concerns(self, setting: str) -> str:
         """What to call one of its settings in a message."""
@@ -134,11 +135,6 @@ def get_kind(name: str) -> ParserKind:
 def kind_of_parser(name: str) -> ParserKind | None:
     """The kind of a parser by the parser's name, None where it is of a package that is not here."""
     return find_kind(FILE if name.startswith(FILE_PREFIX) else name.split("-", maxsplit=1)[0])
-
-
-def kind_of_factory(factory: str) -> ParserKind | None:
-    """The kind whose spaCy component has that factory."""
-    return next((kind for kind in all_kinds().values() if kind.factory == factory), None)
 
 
 def factories() -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def make_parsers(
 
     settings: of all parsers of a kind, by its name, those that are not at their defaults.
     files: of each file parser its files, by part (see `ExternalParser.read`).  The rest is
-    spaCy's:     parser: spacy_pipeline is a pipeline to take instead of training one.
+    spaCy's parser's: spacy_pipeline is a pipeline to take instead of training one.
     xpos: whether the parsers may read the XPOS column.
     Raises UserError where a setting makes no sense.
     """

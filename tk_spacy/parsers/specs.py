@@ -57,6 +57,8 @@ def kinds(texts: Sequence[str]) -> set[str]:
 def _parse(text: str) -> ParserRequest:
     kind, *settings = text.split(":")
     if kind == FILE:
+        if not text.startswith(FILE_PREFIX) or text == FILE_PREFIX:
+            raise UserError(f"parser {text!r}: write {FILE_PREFIX}NAME, and its trees' place")
         return ParserRequest(FILE, file=text.removeprefix(FILE_PREFIX))
     if settings and not get_kind(kind).own_settings:
         able = [name for name, known in all_kinds().items() if known.own_settings]

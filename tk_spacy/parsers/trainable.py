@@ -1,4 +1,4 @@
-"""What the parsers of this package's own parsers have in common, and those of given ones."""
+"""What the specs of parsers that are trained here have in common, and those of given ones."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             check_source(nlp, name, source, twin=self._needs_twin())
 
     def _needs_twin(self) -> bool:
-        return self.reranker is not None and bool(self.reranker.about.get("backward"))
+        return self.reranker is not None and bool(self.reranker.provenance.backward)
 
     def _warn_of_parsers(self, nlp: Language, docs: Sequence[Doc]) -> None:
         """Warn where a Doc has no parse, or a parser's that is to be asked for candidates only."""

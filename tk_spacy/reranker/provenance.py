@@ -148,7 +148,8 @@ class Provenance:
         made = read("upstream", _how_made, {})
         candidates = read("candidates", _candidates, None)
         if candidates is None and "k" in data:  # as `initialize` stored it
-            candidates = _candidates({"k": data.pop("k"), "search": data.pop("search", "")})
+            data["candidates"] = {"k": data.pop("k"), "search": data.pop("search", "")}
+            candidates = read("candidates", _candidates, None)
         backward = data.pop("backward", None)
         return cls(
             title=data.pop("title", None),
@@ -158,14 +159,14 @@ class Provenance:
             parsers_trained=made.get("trained"),
             pipeline=made.get("pipeline"),
             folds=made.get("folds"),
-            sources=tuple(data.pop("sources", None) or ()),
+            sources=read("sources", lambda names: tuple(names or ()), ()),
             candidates=candidates,
             backward=backward,
             seed=data.pop("seed", None),
             paper_grid=data.pop("paper_grid", None),
             tuning_folds=data.pop("tuning_folds", None),
             scores=data.pop("scores", None),
-            compressed=tuple(data.pop("compressed", None) or ()),
+            compressed=read("compressed", lambda steps: tuple(steps or ()), ()),
             more=data,
         )
 

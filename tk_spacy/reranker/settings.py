@@ -39,7 +39,8 @@ class Settings:
         all.
     use_lemma: LEMMA as an extra property.
     combiner: where several parsers propose trees, learn to weigh what they say of each arc first.
-    properties: names of further properties of words that the kernel compares, see extras.CHOICES;
+    properties: names of further properties of words that the kernel compares, see
+        word_properties.CHOICES;
         "lemma" among them is use_lemma by another name.
     shuffle_seed: shuffles the sentences anew in each iteration; None keeps their order.
     add_gold: adds the gold tree to training lists that lack it.

@@ -239,8 +239,8 @@ def train_reranker(
 
     sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
     schema: fitted on the training treebank.  seed: of the split for tuning.
-    paper_grid: see `combination.tune`.  tuning_folds: see `tuning_parts`; each takes a training; 0
-        for Combination.untuned, None for what `default_tuning_folds` says.
+    paper_grid: see `interpolation.tune`.  tuning_folds: see `tuning_parts`; each takes a training;
+        0 for Combination.untuned, None for what `default_tuning_folds` says.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")

@@ -9,7 +9,7 @@ unchecked DEPS and MISC, and FEATS whose names and values are anybody's.  Everyt
 CoNLL-U forbids is refused with a TreebankError that names path, line, reason and cure; where a
 character is at fault that cannot be seen, by its name.
 
-Reading is in ``conllu_reader``, sentences are in ``sentence``; this module is their public face.
+Reading is in ``reader``, sentences are in ``sentence``; this module is their public face.
 """
 
 from __future__ import annotations

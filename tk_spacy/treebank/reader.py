@@ -3,7 +3,7 @@
 Sentences are split here, not by ``conllu``, whose splitter and token parser drop trailing space,
 blank lines, repeated keys and comments without "=" and read three times slower.  Its parsers of
 single fields (ids, numbers, comments, FEATS) are used where they lose nothing.  What is accepted
-and what refused stands in ``treebank``.
+and what refused stands in ``conllu``.
 """
 
 from __future__ import annotations

@@ -81,7 +81,11 @@ def kbest(
 
     files.check_target(job)
     recipes = find_recipes(
-        [job], "kbest", Path(pipeline), {"k": k, "search": search, "form": form, "deps": deps}
+        [job],
+        "kbest",
+        Path(pipeline),
+        {"k": k, "search": search, "form": form, "deps": deps},
+        files,
     )
     if not overwrite:
         for place, recipe in recipes.items():

@@ -147,7 +147,7 @@ def open_main_parser(
         )
     if not is_pipeline(path):
         return _stored_source(path, inventory, n_threads)
-    alone = {kind.format for kind in all_kinds().values() if kind.parses_alone}
+    alone = {kind.format for kind in all_kinds().values() if kind.parses_alone and kind.format}
     places = [child for child in sorted(path.iterdir()) if kind_of(child) in alone]
     if places:
         return _stored_source(places[0], inventory, n_threads)

@@ -23,7 +23,7 @@ class BiaffineSettings:
     column_dropout: share of the single embeddings (a form, a suffix, a FEATS attribute) that are.
     label_share: share of a k-best list that may differ from better trees in labels alone.
     xpos: whether the XPOS column is read, where train fills it with tags (see
-        `properties.choose_pos_column`).
+        `schema.choose_pos_column`).
     seed: of the weights, the shuffling and the dropout.
     """
 

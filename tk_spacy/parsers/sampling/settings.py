@@ -37,7 +37,8 @@ class SamplingSettings:
     arc_margin: how far below a word's best arc, labels and all, an arc is still kept.
     label_share: share of a k-best list that may differ from better trees in labels alone.
     seed: of the shuffling and the search.
-    extra: names of further properties of words that arcs have features of, see extras.CHOICES.
+    extra: names of further properties of words that arcs have features of, see
+        word_properties.CHOICES.
     kernel_scale: where positive, a kernel of arcs is learnt beside the hashed features, by which
         factor on it; 0 for none.
     kernel_epochs: the last epochs, of those there are at most, in which the kernel is learnt.

@@ -148,10 +148,11 @@ def _work_on_files(
             check_single(target, recipe)
     elif not overwrite:
         todo = outdated(jobs, recipes, note=progress.note)
+    wanted = set(todo)
     results = {
         job.input: FileResult(str(job.input), str(job.target), status="skipped")
         for job in jobs
-        if job not in todo
+        if job not in wanted
     }
     new = {folder for job in todo for folder in job.target.parents if not folder.exists()}
     sizes = estimate_sentences(job.input for job in todo)

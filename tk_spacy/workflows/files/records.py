@@ -69,12 +69,20 @@ class Recipe:
             yield "was made with other trees beside the input"
 
 
-def result_state(target: Path, recipe: Recipe) -> tuple[State, str]:
-    """What there is of a result, and why it is stale or foreign."""
+def result_state(
+    target: Path, recipe: Recipe, known: dict[Path, dict[str, Any]] | None = None
+) -> tuple[State, str]:
+    """What there is of a result, and why it is stale or foreign.
+
+    known: the records that were read already, by their folders; others are added.
+    """
+    known = {} if known is None else known
     if not target.exists():
         return "missing", ""
     place = _real(target)
-    entry = _read(place.parent / RECORD).get(place.name)
+    if place.parent not in known:
+        known[place.parent] = _read(place.parent / RECORD)
+    entry = known[place.parent].get(place.name)
     if entry is None:
         return "foreign", f"is there already, and no {RECORD} tells that tk-spacy made it"
     if entry.get("sha256") is None:
@@ -99,12 +107,16 @@ def check_single(target: Path, recipe: Recipe) -> None:
         if maker == recipe.command:
             return
         reason = f"was made by `tk-spacy {maker}`"
-    raise UserError(f"{target}: {reason}; overwrite replaces it, or choose another output")
+    raise UserError(
+        f"{target}: {reason}; replaced only on demand (overwrite), or choose another output"
+    )
 
 
 def is_recorded(target: Path) -> bool:
     """Whether a result is a file that stays."""
-    return target != Path(STDOUT) and (target.is_file() or not target.exists())
+    if target == Path(STDOUT) or target.is_relative_to("/dev"):
+        return False
+    return target.is_file() or not target.exists()
 
 
 def model_digest(path: Path) -> str:
@@ -161,9 +173,12 @@ def outdated(
     """
     todo = []
     old: dict[State, list[tuple[Path, str]]] = {"stale": [], "foreign": []}
+    known: dict[Path, dict[str, Any]] = {}
     for job in jobs:
         recipe = recipes.get(job.target)
-        state, reason = ("missing", "") if recipe is None else result_state(job.target, recipe)
+        state, reason = (
+            ("missing", "") if recipe is None else result_state(job.target, recipe, known)
+        )
         if (
             state == "current"
             and recipe is not None
@@ -182,7 +197,8 @@ def outdated(
         target, reason = foreign[0]
         more = f" (and so for {len(foreign) - 1} more)" if len(foreign) > 1 else ""
         raise UserError(
-            f"{target}: {reason}{more}; overwrite replaces it, or choose another output"
+            f"{target}: {reason}{more}; replaced only on demand (overwrite), or choose another "
+            "output"
         )
     for text in _reasons(old["stale"]):
         note(text)
@@ -223,11 +239,15 @@ class Records:
 
         Raises UserError where that cannot be written down.
         """
+        known: dict[Path, dict[str, Any]] = {}
         for target, recipe in recipes.items():
             place = _real(target)
             # Without its directory there will be no result.
             if recipe is not None and is_recorded(target) and place.parent.is_dir():
-                self._open[place] = recipe, _read(place.parent / RECORD).get(place.name)
+                folder = place.parent
+                if folder not in known:
+                    known[folder] = _read(folder / RECORD)
+                self._open[place] = recipe, known[folder].get(place.name)
                 self._change(place, {**asdict(recipe), "sha256": None})
         self._write()
 

@@ -34,7 +34,7 @@ class FileResult:
 
     status: "done", "skipped" (its output is up to date) or "failed" (see `error`).
     changed: words whose head or label is not the base parser's.
-    parser, final: sums of the counts of `evaluation.SentenceCounts`, for the base parser's trees
+    parser, final: sums of the counts of `attachment.SentenceCounts`, for the base parser's trees
         and the chosen ones; None where the input has not a tree for each sentence, or where there
         is nothing to choose from.
     missing: columns that the model has learnt to read and that are empty here.

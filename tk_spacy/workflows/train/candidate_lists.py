@@ -19,10 +19,8 @@ from tk_spacy.parallel.threads import available_threads
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.workflows.train.inputs import Plan
 
-ALL_VIEWS = "all"
+ALL_PARSERS = "all"
 PERCENT = 100
-SUSPICIOUS_LEAD = 4.0
-"""Points of UAS by which a base parser may be better on train than on dev."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +42,7 @@ class Proposals:
 def candidate_lists(run: Stages, plan: Plan) -> Proposals:
     """The lists of all parts, ready or made here, and the parsers that made them.
 
-    Where parsers are trained, the caller holds the work directory (`places.work_directory`).
+    Where parsers are trained, the caller holds the work directory (`workdir.work_directory`).
     """
     options = plan.options
     lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
@@ -71,7 +69,7 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
                 lists[name].append(trees)
                 report(len(lists[name]), len(part.sentences))
     seconds = [*source.seconds, time.perf_counter() - started]
-    names = [*(parser.name for parser in plan.parsers), ALL_VIEWS]
+    names = [*(parser.name for parser in plan.parsers), ALL_PARSERS]
     speeds = {name: words / max(taken, 1e-9) for name, taken in zip(names, seconds, strict=True)}
     if options.workdir is not None and plan.trains_parsers:
         for name, part in plan.parts.items():

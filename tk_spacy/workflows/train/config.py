@@ -225,7 +225,13 @@ def _read(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse(text: str, *, interpolate: bool = True) -> Config:
     above = "".join(f"[{name}]\n" for name in _missing_sections(text))
-    return Config().from_str(above + text, interpolate=interpolate)
+    return Config().from_str(_in_order(above + text), interpolate=interpolate)
+
+
+def _in_order(text: str) -> str:
+    """The text with each section behind those that it lies in, as confection wants them."""
+    head, *sections = re.split(r"(?m)^(?=[ \t]*\[[^]\n]+\][ \t]*$)", text + "\n")
+    return head + "".join(sorted(sections, key=lambda block: block.split("]")[0].count(".")))
 
 
 def _with_changes(text: str, changes: Mapping[str, Any]) -> str:

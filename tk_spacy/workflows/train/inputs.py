@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos, morph_note
 from tk_spacy.features.word_properties import check_extras
@@ -134,7 +135,13 @@ def make_plan(options: TrainOptions) -> Plan:
     parsers = _parsers(options, parts)
     for parser in parsers:
         notes += parser.notes() if isinstance(parser, ExternalParser) else ()
-    check_sources(parts, [name for parser in parsers for name in parser.sources])
+    sources = [name for parser in parsers for name in parser.sources]
+    known = [*sources, COMBINER]
+    if twice := sorted({name for name in known if known.count(name) > 1}):
+        raise UserError(
+            f"two scores would be called {', '.join(twice)}: give the parser in files another name"
+        )
+    check_sources(parts, sources)
     if options.spacy_pipeline is not None and parts["train"].lists is None:
         notes.append(
             f"training lists come from {options.spacy_pipeline} itself: right only if it was not "

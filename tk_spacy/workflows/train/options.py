@@ -209,7 +209,7 @@ class TrainOptions:
         ready = None not in lists
         if ready and self.spacy_pipeline is None:
             useless = ["parsers", *of_training, "backward", "search", "folds", "processes"]
-            useless += ["name", "licence"]
+            useless += ["name", "version", "licence"]
             reason = "candidates are given for all parts, so no parser is trained or asked"
         elif ready:
             useless = [*of_training, "backward", "folds", "processes"]
@@ -219,10 +219,13 @@ class TrainOptions:
                     raise UserError(
                         f"the {request.name} parser cannot be used: {reason}; leave it out"
                     )
+        elif kinds(self.parsers) == {FILE}:
+            useless = ["folds", "processes", "name", "version", "licence"]
+            reason = "all trees are in files, so no parser is trained or saved"
         elif self.candidates is not None:
             useless = ["folds", "processes"]
             reason = "candidates are given for train, so there is no jackknife"
-        elif self.spacy_pipeline is not None and self.parsers == (SPACY,):
+        elif self.spacy_pipeline is not None and kinds(self.parsers) <= {SPACY, FILE}:
             useless = ["backward", "folds", "processes"]
             reason = "a spaCy pipeline is given, so no parser is trained"
         else:

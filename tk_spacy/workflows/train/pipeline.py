@@ -1,6 +1,6 @@
 """The main path: from a treebank to a trained reranker and what it gained.
 
-Parsers (parsers) and jackknifed candidate lists, the base and the kernel reranker, their scores on
+Parsers and jackknifed candidate lists, the base and the kernel reranker, their scores on
 dev and test, and a directory that `spacy.load` opens.  Source of the set-up: Taub-Tabib et al.
 2015, section 5.
 """

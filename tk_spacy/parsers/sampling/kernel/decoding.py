@@ -1,7 +1,7 @@
 """Decoding with a kernel: arcs scored before the search, siblings and grandparents on demand.
 
 A sentence has some hundred arcs, but tens of thousands of pairs of them.  So the search goes in
-rounds (kernel_rounds.pyx): search, score the pairs of the best trees that have no score yet in one
+rounds (rounds.pyx): search, score the pairs of the best trees that have no score yet in one
 batch for all sentences, search again with what is known now.
 """
 

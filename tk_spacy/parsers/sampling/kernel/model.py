@@ -33,7 +33,7 @@ Arcs = tuple[NDArray[np.int64], Int32, Int32, Float64]
 """The arcs of sentences, what search_space.lattice_arcs returns."""
 
 PAIRS = ("sibling", "grandparent")
-"""Part types of two arcs that a kernel may score, by what kernel_rounds calls kinds 1 and 2."""
+"""Part types of two arcs that a kernel may score, by what rounds calls kinds 1 and 2."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.utils.array_checks import checked, checked_range
-
-Int32 = NDArray[np.int32]
+from tk_spacy.utils.array_types import Int32
 
 FIRST_MORPH = 4
 """Columns of the field arrays before those of FEATS."""

@@ -2,7 +2,7 @@
 
 There are too many pairs to score all of them by the kernel before the search, and most are never
 part of a good tree.  So the table of pairs starts without the kernel, the pairs of the best trees
-are scored between two searches (kernel_rounds.pyx), and `revise` brings the table up to date: the
+are scored between two searches (rounds.pyx), and `revise` brings the table up to date: the
 search itself looks up one sum, with a kernel or without.
 """
 

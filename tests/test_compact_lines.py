@@ -34,7 +34,7 @@ def both(comments: list[str], n: int = 2):
     if found is not None:
         stop = found[0] + len(found[1])
         if any(_CANDIDATE.match(line) for line in comments[: found[0]] + comments[stop:]):
-            found = None  # as in kbest_reading
+            found = None  # as in kbest.reader
         else:
             assert fast.names == plain.names
     return found, expected

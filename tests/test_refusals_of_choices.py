@@ -1,0 +1,61 @@
+"""Choices of a training that cannot be, or would be silently ignored, are refused at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tk_spacy.cli.old_options import parsed
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.kinds import all_kinds
+from tk_spacy.parsers.specs import parse_specs
+from tk_spacy.workflows.train.config import train_options
+
+PATHS = {"paths.train": "train.conllu", "paths.dev": "dev.conllu", "paths.output": "model"}
+LISTS = {"lists.train": "train.kbest", "lists.dev": "dev.kbest"}
+
+
+@pytest.mark.parametrize("text", ["file", "file:"])
+def test_a_parser_in_files_has_a_name(text):
+    with pytest.raises(UserError, match="write file:NAME"):
+        parse_specs(["sampling", text])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parsers.names": ["file:x"], "lists.folds": 3}, "folds would have no effect"),
+        ({"parsers.names": ["file:x"], "machine.processes": 2}, "processes would have no effect"),
+        ({"parsers.names": ["file:x"], "model.name": "n"}, "name would have no effect"),
+        ({**LISTS, "model.version": "3.0"}, "version would have no effect"),
+    ],
+)
+def test_settings_without_effect_are_refused(changes, message):
+    files = {"parsers.files.x": {"train": "t", "dev": "d"}} if "parsers.names" in changes else {}
+    with pytest.raises(UserError, match=message):
+        train_options(changes={**PATHS, **files, **changes})
+
+
+def test_texts_that_look_like_numbers_stay_as_they_are():
+    changes = parsed(["model.version=0.10", "training.title=1.50", "parsers.sampling.order=2"])
+    assert changes["model.version"] == "0.10"
+    assert changes["training.title"] == "1.50"
+    assert changes["parsers.sampling.order"] == 2
+    assert train_options(changes={**PATHS, **changes}).version == "0.10"
+
+
+def test_sections_may_stand_in_any_order(tmp_path: Path):
+    config = tmp_path / "a.cfg"
+    config.write_text(
+        '[parsers.sampling]\norder = 2\n\n[parsers]\nnames = ["sampling"]\n', encoding="utf-8"
+    )
+    options = train_options(config, changes=PATHS)
+    assert options.parsers == ("sampling",)
+    assert options.parser_settings["sampling"]["order"] == 2
+
+
+def test_components_of_settings_with_fractions_have_names_without_dots():
+    kind = all_kinds()["sampling"]
+    (spec,) = parse_specs(["sampling:arc_margin=2.5"])
+    assert "." not in kind.component_name(spec.name)
