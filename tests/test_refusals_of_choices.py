@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tk_spacy.cli.old_options import parsed
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.kinds import all_kinds
 from tk_spacy.parsers.specs import parse_specs
+from tk_spacy.pipeline.assembly import check_factories
 from tk_spacy.workflows.train.config import train_options
 
 PATHS = {"paths.train": "train.conllu", "paths.dev": "dev.conllu", "paths.output": "model"}
@@ -59,3 +61,11 @@ def test_components_of_settings_with_fractions_have_names_without_dots():
     kind = all_kinds()["sampling"]
     (spec,) = parse_specs(["sampling:arc_margin=2.5"])
     assert "." not in kind.component_name(spec.name)
+
+
+def test_a_component_that_spacy_does_not_know_is_told_before_the_training(monkeypatch):
+    check_factories(name for name, kind in all_kinds().items() if kind.factory is not None)
+    kind = replace(all_kinds()["sampling"], factory="tk_nowhere")
+    monkeypatch.setattr("tk_spacy.pipeline.assembly.get_kind", lambda name: kind)
+    with pytest.raises(UserError, match=r"no component 'tk_nowhere', in which the sampling parser"):
+        check_factories(["sampling"])

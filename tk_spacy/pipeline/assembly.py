@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import spacy
 
+from tk_spacy.errors import UserError
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.kinds import get_kind
 from tk_spacy.parsers.spacy_transition.source import SpacySource
@@ -16,6 +17,18 @@ from tk_spacy.spacy_io.saved_config import resolve_optimizer
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+
+def check_factories(kinds: Iterable[str]) -> None:
+    """Raises UserError where spaCy does not know the component of a kind: before all is trained."""
+    nlp = spacy.blank("xx")  # which looks for the entry points
+    for name in kinds:
+        factory = get_kind(name).factory
+        if factory is not None and not nlp.has_factory(factory):
+            raise UserError(
+                f"spaCy knows no component {factory!r}, in which the {name} parser is saved; give "
+                "it an entry point in the group spacy_factories, and install its package again"
+            )
 
 
 def make_pipeline(

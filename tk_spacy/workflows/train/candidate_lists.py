@@ -16,6 +16,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.threads import available_threads
+from tk_spacy.parsers.external import SUSPICIOUS_LEAD
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.workflows.train.inputs import Plan
 

@@ -17,6 +17,7 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alter
 from tk_spacy.kbest.matching import matched_lists
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.external import ExternalParser
+from tk_spacy.parsers.names import FILE
 from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.reranker.provenance import PartFacts
 from tk_spacy.treebank.conllu import Sentence, load_treebank
@@ -176,6 +177,10 @@ def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSp
         search=options.search,
         xpos=not distrusts_xpos(parts["train"].sentences, parts["dev"].sentences),
     )
+    if own := [parser.kind for parser in parsers if parser.kind != FILE]:
+        from tk_spacy.pipeline.assembly import check_factories  # noqa: PLC0415  (imports spaCy)
+
+        check_factories(own)
     for parser in parsers:
         for part in (parts["train"], *missing):
             parser.check(part.sentences)
