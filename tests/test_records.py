@@ -191,7 +191,7 @@ def test_records_one_file_is_replaced_by_the_same_command_only(tmp_path: Path) -
     refused = cli(dev, "-o", out)
     assert refused.exit_code == 1
     assert (
-        "out.conllu: was made by `tk-spacy kbest`; replaced only on demand (overwrite)"
+        "out.conllu: was made by `tk-spacy kbest`; replaced only on demand (--overwrite)"
         in refused.stderr
     )
     out.write_text("mine")
