@@ -27,6 +27,7 @@ KNOWN, UNKNOWN = 0.0, -1.0
 class MemorisingParser:
     """diary: the file that its records are added to, a line of JSON each."""
 
+    kind: ClassVar[str] = "sampling"  # as good as any: it is not saved
     given: ClassVar[bool] = False
 
     diary: Path

@@ -99,6 +99,24 @@ BUGS = [
         "return list(pool.map(partial(stop.run, timed), numbers))[::-1]",
         (LISTS,),
     ),
+    Bug(
+        "a fold's parser that was trained on other sentences is taken over",
+        "seen = [text for text, number in pairs if number != fold]",
+        "seen = [text for text, number in pairs if number == fold]",
+        (LISTS,),
+    ),
+    Bug(
+        "a fold's lists that somebody changed are taken over",
+        'return "kept" if known and digest(job.file(".conllu")) == known else "damaged"',
+        'return "kept"',
+        (LISTS,),
+    ),
+    Bug(
+        "folds are not dealt at random where that is asked for",
+        "fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)",
+        "fold_of_sentences(len(sentences), folds=folds, seed=None)",
+        (LISTS,),
+    ),
     # The combiner
     Bug(
         "combiners learn from the lists that they extend",

@@ -71,6 +71,32 @@ def test_lists_with_other_scores_keep_their_trees_and_own_rows():
     assert new.inventory is trees.inventory
 
 
+def test_lists_made_of_arrays_are_checked_and_typed():
+    inventory = LabelInventory(["root", *(f"l{i}" for i in range(40))])
+    heads = np.tile(np.array([0, 1], dtype=np.int64), (40, 1))
+    labels = np.stack([np.zeros(40, dtype=np.int64), np.arange(1, 41)], axis=1)
+    given = {"inventory": inventory, "sources": ("a",)}
+    trees = CandidateList.from_arrays(heads, labels, np.ones((40, 1), dtype=np.int8), **given)
+    assert trees.labels[:, 1].tolist() == list(range(1, 41))  # of equal scores in their order
+    assert trees.base == 0
+    types = [array.dtype for array in (trees.heads, trees.labels, trees.scores)]
+    assert types == [np.int32, np.int32, np.float64]
+    assert len(CandidateList.from_arrays(heads, labels, np.ones((40, 1)), k=1, **given)) == 1
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        CandidateList.from_arrays(heads, labels, np.ones((40, 1)), k=0, **given)
+    for changes, message in (
+        ({"heads": trees.heads[:, 0]}, r"heads must be \[k >= 1, n >= 1\], got shape \(40,\)"),
+        ({"heads": trees.heads[:0]}, r"heads must be \[k >= 1"),
+        ({"heads": trees.heads[:, :0]}, r"heads must be \[k >= 1"),
+        ({"labels": trees.labels[:, :1]}, "labels must be"),
+        ({"scores": np.zeros((40, 2))}, "scores"),
+        ({"base": 40}, "base must be a row from 0 to 39, got 40"),
+        ({"bases": {"b": -1}}, "base must be a row from 0 to 39, got -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(trees, **changes)
+
+
 def test_oracles_and_learning_leave_the_labels_of_lists_alone():
     trees = listed([([0, 1], "root x", 1.0), ([2, 0], "x root", 0.0)])
     gold = sentence("a/X/0/never b/X/1/seen")

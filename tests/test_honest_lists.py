@@ -20,6 +20,7 @@ import sampling_parsers
 import tiny_spacy
 import udpipe_parsers
 from memorising_parser import (
+    FAR_TREES,
     KNOWN,
     UNKNOWN,
     MemorisingParser,
@@ -43,6 +44,7 @@ from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.workflows.train import inputs as plan_module
 from tk_spacy.workflows.train import pipeline as pipeline_module
+from tk_spacy.workflows.train.candidate_lists import seen_notes
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -96,6 +98,14 @@ def test_no_fold_parser_knows_what_it_parses(
         assert len(trained) == len(parsed) == folds
         for seen in trained:
             assert seen["dev"] == []  # what would be held out of the training would be known to it
+        if fold_seed is not None:  # dealt at random, the same way each time
+            dealt = fold_of_sentences(len(TRAIN), folds=folds, seed=fold_seed)
+            assert dealt != sorted(dealt)
+            groups = [
+                [text for text, own in zip(texts(TRAIN), dealt, strict=True) if own == fold]
+                for fold in range(folds)
+            ]
+            assert sorted(record["of"] for record in parsed) == sorted(groups)
         asked = [text for record in parsed for text in record["of"]]
         assert sorted(asked) == sorted(texts(TRAIN))
         for record in parsed:
@@ -123,6 +133,64 @@ def test_fold_lists_of_other_sentences_are_not_taken_over(tmp_path: Path) -> Non
     lists = jackknife([*TRAIN[3:6], *TRAIN[:3]], [parser], **options)
     assert not any(known([*TRAIN[3:6], *TRAIN[:3]], lists))
     assert len(parser.records("train")) == 4
+
+
+def test_a_changed_sentence_is_learned_from_anew_and_parsed_anew(tmp_path: Path) -> None:
+    parser = MemorisingParser(diary=tmp_path / "diary.txt")
+    sentences = list(TRAIN[:6])
+    options: dict[str, Any] = {"workdir": tmp_path / "work", "folds": 2, "k": 4, "processes": 1}
+
+    def run() -> tuple[list[list[str]], list[list[str]]]:
+        """What is trained on, and what is parsed, in one more jackknife."""
+        before = [len(parser.records(what)) for what in ("train", "parse")]
+        lists = jackknife(sentences, [parser], **options)
+        assert not any(known(sentences, lists))
+        new = [parser.records(w)[n:] for w, n in zip(("train", "parse"), before, strict=True)]
+        return [r["of"] for r in new[0]], [r["of"] for r in new[1]]
+
+    parser.diary.touch()
+    first, second = texts(TRAIN[:3]), texts(TRAIN[3:6])
+    assert run() == ([second, first], [first, second])
+    assert run() == ([], [])
+    # Another tree: whoever learns from it learns anew.  (Whoever parses it only parses.)
+    s = sentences[4]
+    sentences[4] = s.with_tree(next(t for t in FAR_TREES if t != s.heads.tolist()), s.deprels)
+    assert run() == ([second], [first, second])
+    # Other tags.
+    columns = {"forms": s.forms, "upos": ["VERB"] * 6, "heads": s.heads, "deprels": s.deprels}
+    sentences[4] = Sentence.from_columns(**columns, sent_id=s.sent_id)
+    assert run() == ([second], [first, second])
+    # Lists that somebody changed are none of ours.
+    file = tmp_path / "work" / "fold-01.conllu"
+    file.write_text(file.read_text().replace("chain", "trust"))
+    assert run() == ([], [first])
+    assert "trust" not in file.read_text()
+    assert run() == ([], [])
+
+
+def test_a_parser_that_seems_to_know_train_is_told_of_by_its_numbers() -> None:
+    gold = gold_sentences(100, start=500)  # 600 words
+    inventory = LabelInventory()
+
+    def base_lists(right: int) -> list[CandidateList]:
+        """Lists whose base tree has all six words right in so many sentences, else none."""
+        return [
+            CandidateList.build(
+                [(s.heads if i < right else chains(s)[0][0], s.deprels, 0.0),
+                 (chains(s)[1][0], s.deprels, 9.0)],
+                inventory=inventory, sources=("a",),
+            )
+            for i, s in enumerate(gold)
+        ]  # fmt: skip
+
+    part = SimpleNamespace(sentences=gold, words=600)
+    plan: Any = SimpleNamespace(jackknifes=False, parts={"train": part, "dev": part})
+    (note,) = seen_notes(plan, {"train": base_lists(85), "dev": base_lists(80)})
+    assert note.startswith("the base parser has 85.0 UAS on train, but 80.0 on dev: it seems to")
+    assert list(seen_notes(plan, {"train": base_lists(84), "dev": base_lists(80)})) == []
+    assert list(seen_notes(plan, {"train": base_lists(80), "dev": base_lists(85)})) == []
+    plan.jackknifes = True  # beyond suspicion
+    assert list(seen_notes(plan, {"train": base_lists(99), "dev": base_lists(1)})) == []
 
 
 def test_fingerprints_tell_train_from_dev() -> None:

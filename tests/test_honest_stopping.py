@@ -335,12 +335,7 @@ def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPat
         assert heads == [s.heads.tolist() for s in sentences]
     epochs = parser.about["epochs"]
     assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4]
-    # The first iteration is the best one here, and kept.  UDPipe searches a little differently when
-    # it measures, so the score is not the very same.
-    trees = [(heads.tolist(), deprels) for heads, deprels in parser.parse(DEV)]
-    las = [epoch["las"] for epoch in epochs]
-    assert las[0] == max(las) > max(las[1:]) + 3
-    assert plain_scores(DEV, trees)["las"] > (las[0] + las[-1]) / 2
+    # That the best of them is kept: see test_udpipe.
     # Train's words in another order, and no dev.
     train_udpipe_parser(TRAIN, settings=UdpipeSettings(**{**quick, "seed": 5}))
     forms = [columns[0] for columns in tasks[1]["train"]]

@@ -38,7 +38,7 @@ def train_udpipe_parser(
     dev: its best iteration is kept; the last one without it.
     report: called with the iterations that are done, and their number.
     The same sentences and settings give the same bytes: UDPipe draws its random numbers from one
-    fixed seed and uses one thread.
+    fixed seed and uses one thread, and lies at fixed addresses (see `process.fix_addresses`).
 
     Raises UserError where UDPipe is not installed, or cannot train on this.
     """
