@@ -220,7 +220,7 @@ def test_terminal_train_looks_at_the_output_before_it_reads(tmp_path: Path) -> N
     )
     assert result.exit_code == 1
     assert result.stderr == (
-        f"Error: {tmp_path / 'model'}: exists already; use --overwrite to replace it\n"
+        f"Error: {tmp_path / 'model'}: exists already; replaced only on demand (--overwrite)\n"
     )
 
 

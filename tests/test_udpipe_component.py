@@ -130,7 +130,7 @@ def test_udpipe_parser_is_resumed(tmp_path: Path) -> None:
     [
         (("--views", "udpipe"), "the udpipe parser gives one tree a sentence"),
         (("--udpipe", "iterations=2"), "iterations concerns the udpipe parser only"),
-        (("--views", "sampling,udpipe", "--udpipe", "x=2"), "unknown settings: x"),
+        (("--views", "sampling,udpipe", "--udpipe", "x=2"), "parsers.udpipe.x is no setting"),
     ],
 )
 def test_cli_train_refuses_udpipe_options(
