@@ -16,10 +16,12 @@ import tiny_spacy
 import udpipe_parsers
 from plain_scoring import plain_scores
 
+from tk_spacy.features.schema import Schema
 from tk_spacy.parsers.biaffine import training as biaffine_module
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.sampling import kernel_tuning, training
 from tk_spacy.parsers.sampling.kernel_tuning import tune_gamma
+from tk_spacy.parsers.sampling.search.words import encode
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.parsers.sampling.training import train_sampling_parser
 from tk_spacy.parsers.spacy_transition import training as train_parser
@@ -41,6 +43,18 @@ def turned(sentences: Sequence[Sentence]) -> list[Sentence]:
 
 
 # The sampling parser
+
+
+def test_a_pruner_s_recall_is_the_share_of_gold_heads_that_it_keeps() -> None:
+    gold = Sentence.from_columns(
+        forms=list("abc"), upos=["NOUN"] * 3, heads=[2, 0, 2], deprels=["x", "root", "x"]
+    )
+    corpus = encode(Schema.fit([gold]), [gold], seed=0, with_trees=True)
+    # Of the first word the root and its head, of the second a wrong one, of the third all.
+    pruned = training.Pruned(
+        "dev", corpus, np.array([0, 2, 1, 0, 1, 2], np.int32), np.array([0, 0, 2, 3, 6, 6])
+    )
+    assert pruned.about() == {"recall": 66.667, "heads_per_word": 2.0}
 
 
 def trained(train: Sequence[Sentence], dev: Sequence[Sentence] = (), **changes: Any) -> Any:
