@@ -13,7 +13,7 @@ from counting_parser import CountingParser
 from tk_spacy.ensemble.full_training import WholeTraining
 from tk_spacy.ensemble.jackknife import FoldProgress, fold_seconds, jackknife
 from tk_spacy.ensemble.merging import MergedSource, merge
-from tk_spacy.ensemble.trained_parsers import RECORD, is_trained, training_fingerprint
+from tk_spacy.ensemble.trained_parsers import RECORD, trained_state, training_fingerprint
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
@@ -232,14 +232,14 @@ def test_whole_training_keeps_each_parser(tmp_path: Path, processes: int) -> Non
     assert (seen[-1].fold, seen[-1].parser, seen[-1].step, seen[-1].of) == (None, "a", 16, 16)
     seen.clear()
     whole = training(A, B, CountingParser(name="c"))
-    assert (whole.kept, whole.is_done) == (["a"], False)
+    assert (whole.kept, len(whole.tasks())) == (["a"], 2)
     whole.run(processes=processes, progress=seen.append)
-    assert whole.is_done
+    assert not whole.tasks()
     assert {step.parser for step in seen} == {"b", "c"}
     texts = [[s.to_conllu() for s in part] for part in (SENTENCES, SENTENCES[:2])]
-    assert is_trained(tmp_path / "b", training_fingerprint(B, *texts))
+    assert trained_state(tmp_path / "b", training_fingerprint(B, *texts)) == "kept"
     assert json.loads((tmp_path / "b" / RECORD).read_text())["seconds"] > 0
-    assert not is_trained(tmp_path / "b", training_fingerprint(B, texts[0]))
+    assert trained_state(tmp_path / "b", training_fingerprint(B, texts[0])) == "missing"
 
 
 def test_whole_training_a_users_mistake_is_one_clear_error(tmp_path: Path) -> None:

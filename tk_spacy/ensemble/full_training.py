@@ -63,11 +63,6 @@ class WholeTraining:
             parser.name for parser, place, key in self._jobs if trained_state(place, key) == state
         ]
 
-    @property
-    def is_done(self) -> bool:
-        """Whether all parsers are there."""
-        return len(self.kept) == len(self._jobs)
-
     def tasks(self) -> list[Task]:
         """The trainings that are missing; they report `FoldProgress` of no fold."""
         kept = self.kept

@@ -43,11 +43,6 @@ def training_cost(parser: ParserSpec, words: int) -> float:
     return words * float(getattr(parser, "effort", 1.0))
 
 
-def is_trained(directory: Path, fingerprint: str) -> bool:
-    """Whether the parser with that fingerprint is there, every byte of it."""
-    return trained_state(directory, fingerprint) == "kept"
-
-
 def trained_state(directory: Path, fingerprint: str) -> State:
     """What there is of the parser with that fingerprint."""
     record = read_record(directory / RECORD)

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import tee
-from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -21,7 +20,7 @@ from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
-from tk_spacy.workflows.model import Model
+from tk_spacy.workflows.model import Model, Parsers
 
 REPORT_EVERY = 50
 
@@ -44,7 +43,7 @@ class FileReranker(FileWorker):
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
     deps: Deps = "blank"
     _inventory: LabelInventory = field(default_factory=LabelInventory)
-    _own: Any = None
+    _own: Parsers | None = None
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
@@ -144,7 +143,7 @@ class FileReranker(FileWorker):
         All learnt from one treebank: what its schema has not seen filled, none has.
         """
         schema = self.model.reranker.schema
-        sources = self._own.sources if own else []
+        sources = self._own.sources if own and self._own is not None else []
         return set(schema.columns) | (columns_read(sources) & set(schema.filled))
 
     def _kbest_pairs(self, file: TreesFile) -> Iterator[Pair]:
@@ -164,8 +163,8 @@ class FileReranker(FileWorker):
 
     def _lists(self, job: Job, sentences: Iterable[Sentence]) -> Iterator[CandidateList]:
         """The candidates that the model's parsers find."""
-        own = self._own
-        model = self.model
+        own, model = self._own, self.model
+        assert own is not None  # `do_file` opened them
         source = model.in_order(
             [
                 *own.sources,
