@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
-from tk_spacy.workflows.train.options import DEFAULT_FOLDS
+from tk_spacy.workflows.train.options import DEFAULT_FOLDS, DEFAULT_TAGS
+from tk_spacy.workflows.train.options import Tags as TagSource
 
 Train = Annotated[
     Path | None, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
@@ -59,6 +60,17 @@ Licence = Annotated[
 ]
 
 
+Tags = Annotated[
+    str | None,
+    typer.Option(
+        "--tags",
+        metavar="|".join(get_args(TagSource)),
+        help="Where the parsers take UPOS, XPOS, FEATS and LEMMA from. own: a tagger that is "
+        "trained too, by jackknifing, and becomes part of the model. gold: the files.",
+        show_default=DEFAULT_TAGS,
+    ),
+]
+
 Folds = Annotated[
     int | None,
     typer.Option(
@@ -66,14 +78,5 @@ Folds = Annotated[
         help="Folds of the jackknife that makes the training lists: each is parsed by a parser "
         "trained on all others.",
         show_default=str(DEFAULT_FOLDS),
-    ),
-]
-
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Folds trained at a time, each in a process of its own.",
-        show_default="one a core",
     ),
 ]

@@ -39,6 +39,7 @@ def train_cli(
             show_default=",".join(DEFAULT_PARSERS),
         ),
     ] = None,
+    tags: parser_options.Tags = None,
     folds: parser_options.Folds = None,
     config: Annotated[
         Path | None,
@@ -61,7 +62,6 @@ def train_cli(
     licence: parser_options.Licence = None,
     seed: parser_options.Seed = None,
     threads: Threads = None,
-    processes: parser_options.Processes = None,
     quiet: Quiet = False,
     as_json: Json = False,
     *,
@@ -69,7 +69,8 @@ def train_cli(
 ) -> None:
     """Train parsers and a reranker from a treebank, and show what the reranker gains.
 
-    Trains parsers, makes lists of their k best trees for the treebank (by jackknifing: no parser
+    Trains a tagger, so that the model parses words that have no tags, and with its tags the rest:
+    trains parsers, makes lists of their k best trees for the treebank (by jackknifing: no parser
     ever sees the sentences whose lists it makes), and trains the reranker on them. A single
     parser's own score is weighed in. The scores of parsers, rerankers, final system and oracle are
     shown and saved with the model, a directory for `tk-spacy rerank` and for `spacy.load`.
@@ -120,12 +121,12 @@ def train_cli(
         "paths.test": ("--test", test),
         "paths.output": ("--output", output),
         "parsers.names": ("--parsers", parsers),
+        "tags.source": ("--tags", tags),
         "lists.folds": ("--folds", folds),
         "training.seed": ("--seed", seed),
         "model.name": ("--name", name),
         "model.licence": ("--licence", licence),
         "machine.threads": ("--threads", threads),
-        "machine.processes": ("--processes", processes),
     }
     with shell.guard(on_interrupt=how_to_resume):
         changes = parsed(settings or [])

@@ -23,6 +23,8 @@ from tk_spacy.parsers.names import BIAFFINE, SAMPLING, SEARCHES
 from tk_spacy.parsers.udpipe.settings import ORACLES
 from tk_spacy.reranker.settings import LEFT_OPEN, SUITED, Settings
 from tk_spacy.reranker.training import TUNING_FOLDS
+from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
+from tk_spacy.tagging.kinds import taggers_help
 from tk_spacy.workflows.train.options import TrainOptions
 
 Kind = Literal["path", "text", "flag", "whole", "number", "names"]
@@ -195,6 +197,18 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "removed at success.",
         ),
     },
+    "tags": {
+        "source": _own(
+            "tags",
+            "Where parsers and reranker take UPOS, XPOS, FEATS and LEMMA from.  own: a tagger that "
+            "is trained here (by jackknifing for paths.train) and becomes part of the model, so "
+            "that it parses words without tags as well as was measured.  gold: the files.",
+        ),
+        "tagger": _own(
+            "tagger",
+            f'The tagger: {taggers_help()}; with settings, as in "{DEFAULT_TAGGER}:iterations=30".',
+        ),
+    },
     "parsers": {
         "names": _own(
             "parsers",
@@ -298,6 +312,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 OF_SECTIONS: Mapping[str, str] = {
     "paths": "Files and directories.",
+    "tags": "Tags and lemmas of words.",
     "parsers": "The parsers, together; settings of each kind are below.",
     **{f"parsers.{name}": f"The {name} parser: {k.summary}." for name, k in all_kinds().items()},
     FILES: "Trees of other parsers, of each file:NAME among parsers.names: CoNLL-U with one tree a "

@@ -6,7 +6,7 @@ A training may take an hour; a mistake must show in the first seconds, and nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tk_spacy.ensemble.combiner.model import COMBINER
@@ -20,6 +20,8 @@ from tk_spacy.parsers.external import ExternalParser
 from tk_spacy.parsers.names import FILE
 from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.reranker.provenance import PartFacts
+from tk_spacy.tagging.base import TaggerSpec
+from tk_spacy.tagging.kinds import make_tagger
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
 from tk_spacy.utils.workdir import (
@@ -36,12 +38,16 @@ OVERLAP_WORTH_A_WARNING = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One part of the treebank: its gold sentences, and its lists where they are ready."""
+    """One part of the treebank: its sentences with gold trees, and lists where they are ready.
+
+    gold: the sentences as the file has them, where others' tags have taken the place of theirs.
+    """
 
     name: str
     path: Path
     sentences: list[Sentence]
     lists: list[CandidateList] | None = None
+    gold: list[Sentence] | None = None
 
     @property
     def words(self) -> int:
@@ -65,7 +71,7 @@ class Plan:
     parts: "train", "dev" and perhaps "test".  inventory: shared by all lists, ready or to come.
     parsers: the parsers, given or to be trained; none where all lists are ready and no pipeline is
         given.
-    notes: warnings.
+    notes: warnings.  tagger: to be trained, None where the files' tags are learnt from.
     """
 
     options: TrainOptions
@@ -73,6 +79,7 @@ class Plan:
     inventory: LabelInventory
     parsers: tuple[ParserSpec, ...]
     notes: tuple[str, ...]
+    tagger: TaggerSpec | None = None
 
     @property
     def needs_lists(self) -> bool:
@@ -149,12 +156,32 @@ def make_plan(options: TrainOptions) -> Plan:
             f"trained on {options.train.name} (jackknifing needs a spaCy parser trained here)"
         )
     plan = Plan(options, parts, inventory, parsers, tuple(notes))
+    if options.tags == "own":
+        plan = _with_tagger(plan)
     if plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
         raise UserError(
             f"{options.train}: {len(sentences['train'])} sentences are too few for "
             f"{options.folds} folds; give at least {2 * options.folds}, or fewer folds"
         )
     return plan
+
+
+def _with_tagger(plan: Plan) -> Plan:
+    """The same with the tagger that is to be trained.  Raises UserError where none can be."""
+    ready = [part for part in plan.parts.values() if part.lists is not None]
+    if ready or not plan.trains_parsers:
+        if "tags" in plan.options.asked or "tagger" in plan.options.asked:
+            reason = "lists are given" if ready else "no parser is trained"
+            raise UserError(
+                f"tags cannot be 'own': {reason}, so the tags are the files'; leave it out"
+            )
+        return plan
+    tagger = make_tagger(plan.options.tagger, seed=plan.options.seed)
+    try:
+        tagger.check(plan.parts["train"].sentences)
+    except UserError as error:
+        raise UserError(f"{plan.options.train}: {error}") from error
+    return replace(plan, tagger=tagger)
 
 
 def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSpec, ...]:

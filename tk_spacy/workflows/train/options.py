@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
@@ -15,8 +15,13 @@ from tk_spacy.parsers.kinds import find_kind, get_kind
 from tk_spacy.parsers.names import DEFAULT_PARSERS, FILE, SEARCHES, SPACY, Search
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
+from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
+from tk_spacy.tagging.kinds import make_tagger
 
 DEFAULT_FOLDS = 5
+
+Tags = Literal["own", "gold"]
+DEFAULT_TAGS: Tags = "own"
 
 
 def package_name(text: str) -> str:
@@ -33,6 +38,9 @@ class TrainOptions:
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
+    tags: what the parsers and the reranker learn from: "own", the tags of a tagger that is trained
+        here and becomes part of the model, on train by jackknifing; or "gold", the files'.
+    tagger: that is trained, such as "udpipe" (see `tagging.kinds.make_tagger`).
     parsers: the parsers that propose and score trees, the main one first: "sampling", "spacy",
         "biaffine", "sampling:order=2" (see `specs`), "udpipe", "file:NAME" for any other
         parser's trees.
@@ -65,6 +73,8 @@ class TrainOptions:
     output: Path
     overwrite: bool = False
     workdir: Path | None = None
+    tags: Tags = DEFAULT_TAGS
+    tagger: str = DEFAULT_TAGGER
     parsers: tuple[str, ...] = DEFAULT_PARSERS
     parser_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     parser_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
@@ -93,6 +103,11 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         parse_specs(self.parsers)
+        if self.tags not in get_args(Tags):
+            raise UserError(f"tags is {self.tags!r}; choose from {', '.join(get_args(Tags))}")
+        make_tagger(self.tagger)
+        if self.tags == "gold" and (self.tagger != DEFAULT_TAGGER or "tagger" in self.asked):
+            raise UserError("tagger would have no effect: tags is 'gold'; leave it out")
         if self.list_length < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.list_length > MAX_K:

@@ -33,6 +33,7 @@ from tk_spacy.reranker.training import (
     prepare_lists,
     train_reranker,
 )
+from tk_spacy.tagging.kinds import get_kind
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress, Stages
@@ -43,6 +44,7 @@ from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists,
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
 from tk_spacy.workflows.train.inputs import Part, Plan, check_places, make_plan
 from tk_spacy.workflows.train.options import TrainOptions, package_name
+from tk_spacy.workflows.train.tagging import Tagging, tag_parts
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
@@ -60,6 +62,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             run.progress.warn(note)
         if plan.trains_parsers:
             held.enter_context(work_directory(options.work_directory))
+        plan, tagging = tag_parts(run, plan)
         proposals = candidate_lists(run, plan)
         lists = proposals.lists
         notes = [*plan.notes, *seen_notes(plan, lists)]
@@ -85,13 +88,14 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         }
         kernel = replace(kernel, about=replace(made, scores=scores).to_dict())
         with run.stage("saving"), replace_directory(options.output) as directory:
-            _save_model(directory, plan, kernel, proposals, parsed["dev"])
+            _save_model(directory, plan, kernel, proposals, tagging, parsed["dev"])
             report = TrainReport(
                 about={**made.to_dict(), "settings": settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
                 parts=parts,
-                run_time=_run_time(plan, proposals, stats, parts, meter),
+                run_time=_run_time(plan, proposals, tagging, stats, parts, meter),
                 notes=tuple(notes),
+                tags=dict(tagging.scores),
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
@@ -177,6 +181,7 @@ def _save_model(
     plan: Plan,
     reranker: Reranker,
     proposals: Proposals,
+    tagging: Tagging,
     parsed: Sequence[Sentence],
 ) -> None:
     """A pipeline of the parsers and the reranker, or the reranker alone where it has no parser.
@@ -200,6 +205,8 @@ def _save_model(
         kinds=list(opened.values()),
         k=options.list_length,
         search=options.search,
+        tagger=tagging.tagger,
+        tagger_factory=None if plan.tagger is None else get_kind(plan.tagger.kind).factory,
     )
     describe(
         nlp,
@@ -231,6 +238,7 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
         parsers_trained=plan.trains_parsers,
         pipeline=options.spacy_pipeline,
         folds=options.folds if plan.jackknifes else None,
+        tagger=None if plan.tagger is None else {"kind": plan.tagger.kind, **plan.tagger.about()},
         sources=tuple(lists[0].sources),
         candidates=Candidates(
             k=options.list_length,
@@ -256,6 +264,7 @@ def _title(train: Path) -> str:
 def _run_time(
     plan: Plan,
     proposals: Proposals,
+    tagging: Tagging,
     stats: TrainingStats,
     parts: Mapping[str, PartReport],
     meter: Meter,
@@ -267,6 +276,7 @@ def _run_time(
         support_parts=stats.support_parts,
         training_seconds=stats.seconds,
         parsers=proposals.seconds,
+        tagger=tagging.seconds,
         parser_speeds=proposals.speeds,
         tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
         threads=effective_n_threads(plan.options.threads),
