@@ -20,7 +20,7 @@ def udpipe() -> Any:
             return importlib.import_module("ufal.udpipe")
     except ImportError as error:
         raise UserError(
-            f"UDPipe cannot be loaded ({error}); install it: pip install 'tk-spacy[udpipe]'"
+            f"UDPipe cannot be loaded ({error}); install it: pip install ufal.udpipe"
         ) from error
 
 
