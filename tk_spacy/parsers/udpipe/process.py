@@ -34,7 +34,7 @@ def main(data: Path, model: Path, parent: int) -> None:
         "morphodita_parsito",
         _sentences(udpipe, task["train"]),
         _sentences(udpipe, task["dev"]),
-        "none",
+        task["tokenizer"],
         task["tagger"],
         task["parser"],
         error,
@@ -68,10 +68,18 @@ def _end_with(parent: int) -> None:
         sys.exit("the parent process is gone")
 
 
-def _sentences(udpipe: Any, columns: list[list[list[Any]]]) -> Any:
+def _sentences(udpipe: Any, given: list[list[list[Any]] | str]) -> Any:
     result = udpipe.Sentences()
-    for *words, heads, deprels in columns:
+    reader, error = udpipe.InputFormat.newConlluInputFormat(), udpipe.ProcessingError()
+    for one in given:
         sentence = udpipe.Sentence()
+        if isinstance(one, str):
+            reader.setText(one)
+            if not reader.nextSentence(sentence, error):
+                sys.exit(f"UDPipe: {error.message or 'an empty sentence'}")
+            result.push_back(sentence)
+            continue
+        *words, heads, deprels = one
         for form, lemma, upos, xpos, feats in zip(*words, strict=True):
             word = sentence.addWord(form)
             word.lemma, word.upostag, word.xpostag, word.feats = lemma, upos, xpos, feats

@@ -1,4 +1,4 @@
-"""Running UDPipe's trainer, of parsers and taggers alike, in a process of its own."""
+"""Running UDPipe's trainer, of tokenizers, taggers and parsers, in a process of its own."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from tk_spacy.parsers.udpipe import process
 Columns = list[list[Any]]
 """A sentence: FORM, LEMMA, UPOS, XPOS, FEATS (empty for "_"), HEAD and DEPREL, each of n words."""
 
-_ITERATION = re.compile(r"Iteration (\d+): (.*)")
+_ITERATION = re.compile(r"(?:Iteration|Epoch) (\d+)[:,] (.*)")
 
 
 def run_trainer(
-    train: Sequence[Columns],
-    dev: Sequence[Columns],
+    train: Sequence[Columns | str],
+    dev: Sequence[Columns | str],
     *,
+    tokenizer: str = "none",
     tagger: str = "none",
     parser: str = "none",
     what: str,
@@ -32,13 +33,15 @@ def run_trainer(
 ) -> bytes:
     """What UDPipe learns from the sentences, as its own bytes.
 
-    dev: may be empty.  tagger, parser: UDPipe's options, "none" for none of it.
+    train: sentences as columns, or as CoNLL-U, which tells how their text is written.
+    dev: may be empty.  tokenizer, tagger, parser: UDPipe's options, "none" for none of it.
     what: is trained, for messages.
     on_iteration: called after each pass with its number, from 1, and what UDPipe says of it.
 
     Raises UserError where UDPipe cannot train on this, RuntimeError where its process was killed.
     """
-    task = {"tagger": tagger, "parser": parser, "train": train, "dev": dev}
+    methods = {"tokenizer": tokenizer, "tagger": tagger, "parser": parser}
+    task = {**methods, "train": train, "dev": dev}
     with tempfile.TemporaryDirectory(prefix="tk_spacy_udpipe_") as folder:
         data, model = Path(folder, "task.json"), Path(folder, "model.udpipe")
         data.write_text(json.dumps(task), encoding="utf-8")
