@@ -23,6 +23,7 @@ FLOORS = (
     "pipeline",
     "reranker",
     "tagging",
+    "tokenizing",
     "ensemble",
     "parsers",
     "kernels",

@@ -17,6 +17,7 @@ from tk_spacy.treebank.data_notes import missing_note
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsCount
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.workflows.files.batch import total
+from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm
 from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice
 from tk_spacy.workflows.files.worker import FileResult
 
@@ -60,6 +61,18 @@ TagsOption = Annotated[
         help="Whose UPOS, XPOS, FEATS and LEMMA the words are parsed with, and get. gold: the "
         "file's. own: the model's own tagger's, whatever the file has. auto: the file's where it "
         "has some, else the tagger's.",
+    ),
+]
+
+InputOption = Annotated[
+    str,
+    typer.Option(
+        "--input",
+        metavar="|".join(INPUT_FORMS),
+        help="What the files are. text: plain text (UTF-8), split into sentences and words by the "
+        "model's own tokenizer. vertical: one word a line, a blank line after each sentence. "
+        "conllu: CoNLL-U. auto: what a file's name and first lines tell. Directories are searched "
+        "for .txt files with text and vertical, else for .conllu files.",
     ),
 ]
 
@@ -153,6 +166,14 @@ def tags_choice(tags: str) -> TagChoice:
         if tags == choice:
             return choice
     raise OptionError(f"--tags {tags}: choose from {', '.join(TAG_CHOICES)}")
+
+
+def input_form(form: str) -> InputForm:
+    """What --input says.  Raises OptionError for an unknown choice."""
+    for choice in INPUT_FORMS:
+        if form == choice:
+            return choice
+    raise OptionError(f"--input {form}: choose from {', '.join(INPUT_FORMS)}")
 
 
 def tags_notes(results: Sequence[FileResult]) -> list[str]:

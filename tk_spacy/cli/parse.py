@@ -10,10 +10,12 @@ import typer
 
 from tk_spacy.cli.file_commands import (
     DepsOption,
+    InputOption,
     Jobs,
     Output,
     Overwrite,
     TagsOption,
+    input_form,
     run_on_files,
     tags_choice,
 )
@@ -35,8 +37,8 @@ def parse_cli(
         list[Path],
         typer.Argument(
             metavar="IN",
-            help="CoNLL-U files (their trees, if any, are only compared with), or directories with "
-            "such files; - for standard input.",
+            help="CoNLL-U files (their trees, if any, are only compared with), plain text, or "
+            "directories with such files (see --input); - for standard input.",
         ),
     ],
     output: Output,
@@ -52,13 +54,14 @@ def parse_cli(
     ] = None,
     deps: DepsOption = "blank",
     tags: TagsOption = "auto",
+    form: InputOption = "auto",
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Parse CoNLL-U files with a sampling parser, or with a model's first parser if it has none.
+    """Parse CoNLL-U files or plain text with a sampling parser, else with a model's first parser.
 
     HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
     input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
@@ -69,6 +72,10 @@ def parse_cli(
         tk-spacy parse parser in.conllu -o out.conllu
 
         tk-spacy parse parser in.conllu -o in.kbest.conllu --k 25
+
+    Plain text is split into sentences and words by a model that `tk-spacy train` made:
+
+        tk-spacy parse model text.txt -o out.conllu
 
     A directory is searched for .conllu files and mirrored; files whose result is up to date are
     skipped:
@@ -83,6 +90,7 @@ def parse_cli(
             target,
             k=k,
             tags=tags_choice(tags),
+            form=input_form(form),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

@@ -10,12 +10,14 @@ import typer
 
 from tk_spacy.cli.file_commands import (
     DepsOption,
+    InputOption,
     Jobs,
     OldParserFile,
     Output,
     Overwrite,
     ParserFile,
     TagsOption,
+    input_form,
     named_files,
     run_on_files,
     tags_choice,
@@ -32,8 +34,8 @@ def rerank_cli(
         list[Path],
         typer.Argument(
             metavar="IN",
-            help="CoNLL-U files (their trees, if any, are not used), k-best files, or directories "
-            "with such files; - for standard input.",
+            help="CoNLL-U files (their trees, if any, are not used), k-best files, plain text, or "
+            "directories with such files (see --input); - for standard input.",
         ),
     ],
     output: Output,
@@ -47,13 +49,14 @@ def rerank_cli(
     old_parser_file: OldParserFile = None,
     deps: DepsOption = "blank",
     tags: TagsOption = "auto",
+    form: InputOption = "auto",
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Parse CoNLL-U files and choose the best of the parser's k best trees.
+    """Parse CoNLL-U files or plain text and choose the best of the parser's k best trees.
 
     HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
     input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
@@ -64,6 +67,8 @@ def rerank_cli(
         tk-spacy rerank model in.conllu -o out.conllu
 
         tagger < text | tk-spacy rerank model - -o - --quiet | head
+
+        tk-spacy rerank model text.txt -o out.conllu
 
     A directory is searched for .conllu files and mirrored. Files whose result is up to date (same
     input, model and settings) are skipped, so a stopped run goes on where it was; a broken file is
@@ -80,6 +85,7 @@ def rerank_cli(
             k=k,
             parser_files=named_files(parser_file, old_parser_file),
             tags=tags_choice(tags),
+            form=input_form(form),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.opened import STDIN, STDIN_NAME
+from tk_spacy.treebank.text_files import file_start, looks_like_conllu
 from tk_spacy.utils.atomic_files import STDOUT
 
 READER_LEFT = 141
@@ -60,6 +61,8 @@ def standard_input(paths: Sequence[Path]) -> Iterator[Inputs]:
                 shutil.copyfileobj(sys.stdin.buffer, out)
         except OSError as error:
             raise UserError(f"{STDIN_NAME}: cannot read it: {error.strerror or error}") from error
+        if looks_like_conllu(file_start(file)) is False:
+            file = file.rename(file.with_suffix(".txt"))
         inputs = Inputs([file if path == Path(STDIN) else path for path in paths], file)
         try:
             yield inputs

@@ -12,11 +12,14 @@ from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.kinds import get_kind
 from tk_spacy.parsers.spacy_transition.source import SpacySource
 from tk_spacy.pipeline.tk_reranker import add_reranker
+from tk_spacy.pipeline.tk_udpipe_tokenizer import set_tokenizer
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+    from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
 
 
 def check_factories(kinds: Iterable[str]) -> None:
@@ -40,6 +43,7 @@ def make_pipeline(
     search: str,
     tagger: Any = None,
     tagger_factory: str | None = None,
+    tokenizer: UdpipeTokenizer | None = None,
 ) -> Language:
     """The parsers and the reranker behind them, and before them the tagger, where there is one.
 
@@ -47,6 +51,7 @@ def make_pipeline(
     The first parser parses a Doc; the others are disabled, so that they run where the reranker asks
     for their candidates only.  A spaCy parser brings its whole pipeline.
     tagger: opened.  tagger_factory: of its component; None where it has components of its own.
+    tokenizer: that takes the place of spaCy's.
     """
     given = next((source for source in sources if isinstance(source, SpacySource)), None)
     nlp = spacy.blank("xx") if given is None else given.nlp
@@ -65,6 +70,8 @@ def make_pipeline(
         nlp.disable_pipe(name)
     if tagger is not None:
         _add_tagger(nlp, tagger, tagger_factory)
+    if tokenizer is not None:
+        set_tokenizer(nlp, tokenizer)
     resolve_optimizer(nlp)
     return nlp
 

@@ -5,7 +5,7 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger("tk_spacy")
+
+MULTIWORD = "multiword"
+"""The kind of warning about multiword tokens that are not split."""
 
 
 @Language.factory(
@@ -161,6 +164,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                 self._warn_of_length(long_docs.long_words(own[0]))
             if own:
                 self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
+                self._warn_of_multiword(reranker.provenance.multiword, doc)
         choices = doc_reranking.choose_trees(
             reranker,
             [as_doc_source(source) for source in sources],
@@ -170,6 +174,19 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             n_threads=self.n_threads,
         )
         return [[next(choices) for _ in own] for own in sentences]
+
+    def _warn_of_multiword(self, known: Mapping[str, str], doc: Doc) -> None:
+        """Warn where a Doc has a word that was never one, but several, in the treebank."""
+        if not known or MULTIWORD in self._warned:
+            return
+        found = next((token.text for token in doc if token.text.lower() in known), None)
+        if found is not None:
+            self._warn(
+                MULTIWORD,
+                f"{found!r} is a multiword token in the treebank ({known[found.lower()]}), which "
+                "the tokenizer does not split: such sentences are parsed worse; give Docs with the "
+                "treebank's words, or train a model with a tokenizer of its own",
+            )
 
     def _is_warned_of(self) -> bool:
         """Whether a parser before it has warned of Docs without sentence bounds already."""

@@ -61,6 +61,8 @@ class Provenance:
         none.  pipeline: of spaCy, where one was given.
     tagger: whose tags the parsers and the reranker learnt from: its kind and settings; None where
         they learnt from the files' own.
+    tokenizer: settings of the one that was trained, None where none was.  multiword: frequent
+        multiword tokens of train that the model does not split, in lower case, and their words.
     sources: names of the lists' scores, empty where they are not known (the oldest models).
     backward: whether spaCy's parser had its right-to-left twin, None without such a parser.
     scores: of each part by system, as `PartReport` has them.
@@ -75,6 +77,8 @@ class Provenance:
     parsers_trained: bool | None = None
     pipeline: str | None = None
     tagger: Mapping[str, Any] | None = None
+    tokenizer: Mapping[str, Any] | None = None
+    multiword: Mapping[str, str] = field(default_factory=dict)
     folds: int | None = None
     sources: tuple[str, ...] = ()
     candidates: Candidates | None = None
@@ -115,6 +119,10 @@ class Provenance:
             made["views"] = {name: dict(about) for name, about in self.parsers.items()}
         if self.tagger is not None:
             made["tagger"] = dict(self.tagger)
+        if self.tokenizer is not None:
+            made["tokenizer"] = dict(self.tokenizer)
+        if self.multiword:
+            made["multiword"] = dict(self.multiword)
         if self.sources:
             made["sources"] = list(self.sources)
         if self.candidates is not None:
@@ -165,6 +173,8 @@ class Provenance:
             pipeline=made.get("pipeline"),
             folds=made.get("folds"),
             tagger=read("tagger", lambda about: None if about is None else dict(about), None),
+            tokenizer=read("tokenizer", lambda about: None if about is None else dict(about), None),
+            multiword=read("multiword", dict, {}),
             sources=read("sources", lambda names: tuple(names or ()), ()),
             candidates=candidates,
             backward=backward,

@@ -19,6 +19,7 @@ from spacy.tokens import Doc, Span, Token
 
 from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
+from tk_spacy.spacy_io.surface import inside_multiword, with_doc_surface
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.pseudo_projective import DECORATION
 
@@ -139,7 +140,8 @@ def sentence_from_doc(source: Doc | Span, *, sent_id: str | None = None) -> Sent
                 f"{heads.count(0)} roots; take the sentences one by one (sentences_from_doc)"
             )
         deprels = [to_ud_label(t.dep_) for t in tokens]
-    return sentence_of_tokens(tokens, heads=heads, deprels=deprels, sent_id=sent_id)
+    made = sentence_of_tokens(tokens, heads=heads, deprels=deprels, sent_id=sent_id)
+    return with_doc_surface(made, tokens)
 
 
 def sentence_of_tokens(
@@ -167,13 +169,15 @@ def misc_of_tokens(tokens: Iterable[Token], *, misc_from: Doc | None = None) -> 
     """The MISC column of tokens: `token._.tk_misc`, and whether a space follows.
 
     misc_from: a Doc of the same tokens that gives the former instead.
+    What follows a multiword token is said on its own line, not on its words'.
     """
     register_misc()
     column = []
-    for token in tokens:
+    tokens = list(tokens)
+    for token, inside in zip(tokens, inside_multiword(tokens), strict=True):
         given = token if misc_from is None else misc_from[token.i]
         misc = str(given._.get(MISC_EXTENSION) or "_")
-        if not token.whitespace_ and "SpaceAfter=No" not in misc.split("|"):
+        if not inside and not token.whitespace_ and "SpaceAfter=No" not in misc.split("|"):
             misc = "SpaceAfter=No" if misc == "_" else f"{misc}|SpaceAfter=No"
         column.append(form_of(misc))
     return column

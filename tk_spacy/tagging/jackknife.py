@@ -53,6 +53,7 @@ def tag_treebank(
     n_threads: int | None = None,
     progress: Progress | None = None,
     note: Callable[[str], None] | None = None,
+    beside: Sequence[Task] = (),
 ) -> TaggedTreebank:
     """All parts of a treebank with predicted tags.
 
@@ -61,6 +62,7 @@ def tag_treebank(
     folds: of train, contiguous as those of the parsers' jackknife.
     processes: taggers trained at a time; the result does not depend on it.
     note: told in one line what is taken over.
+    beside: further trainings, done with these; each reports the share that is done.
 
     Raises UserError where a training fails; finished ones are kept.
     """
@@ -82,7 +84,7 @@ def tag_treebank(
         )
         for job in todo
     ]
-    _run(tasks, processes, n_threads, progress or (lambda share: None))
+    _run([*beside, *tasks], processes, n_threads, progress or (lambda share: None))
     tagged: dict[str, list[Sentence]] = {}
     tagger = jobs[0].open()
     for name, sentences in parts.items():

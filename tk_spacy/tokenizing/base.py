@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tk_spacy.treebank.sentence import Sentence
-from tk_spacy.treebank.surface import Breaks, SurfaceToken
-
-
-class TextSentence(NamedTuple):
-    """A sentence of a text.  breaks: whether it begins a document, and a paragraph."""
-
-    tokens: tuple[SurfaceToken, ...]
-    breaks: Breaks
+from tk_spacy.treebank.surface import TextSentence
 
 
 class Tokenizer(Protocol):

@@ -43,7 +43,7 @@ def clean(text: str) -> str:
 def paragraphs(pieces: Iterable[str]) -> Iterator[Paragraph]:
     """The paragraphs of a text that comes in pieces, with something else than white space in them.
 
-    Blank lines part them.  A piece must not end between "\\r" and "\\n".
+    Blank lines part them.  A piece must not end amid a line end of two characters.
     """
     rest = ""
     for piece in pieces:

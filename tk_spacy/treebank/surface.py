@@ -54,6 +54,13 @@ class Breaks(NamedTuple):
     paragraph: bool = False
 
 
+class TextSentence(NamedTuple):
+    """A sentence of a text.  breaks: whether it begins a document, and a paragraph."""
+
+    tokens: tuple[SurfaceToken, ...]
+    breaks: Breaks
+
+
 def surface_tokens(sentence: Sentence) -> list[SurfaceToken]:
     """The tokens of a sentence.
 
@@ -110,7 +117,8 @@ def sentence_of_tokens(
     path: str = "",
 ) -> Sentence:
     """A sentence without tags and tree.  Raises ValueError where there is no token."""
-    forms, misc = [], []
+    forms: list[str] = []
+    misc: list[str] = []
     for token in tokens:
         forms += token.words
         plain = "_" if token.space else NO_SPACE

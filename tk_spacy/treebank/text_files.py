@@ -52,7 +52,7 @@ def file_start(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The text of a UTF-8 file in pieces; line ends are "\\n", a byte-order mark is left out.
+    """The text of a UTF-8 file in pieces; line ends are line feeds, a byte-order mark is left out.
 
     path: a file, a pipe, or "-" for standard input.
     Raises TreebankError, with the line, where it is not UTF-8, and where it cannot be read.

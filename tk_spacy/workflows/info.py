@@ -13,6 +13,7 @@ from tk_spacy.evaluation.report import table_2, tags_table
 from tk_spacy.parsers.kinds import parser_line, stored_kind
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.tagging.kinds import tagger_line
+from tk_spacy.tokenizing.spec import tokenizer_line
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
 from tk_spacy.workflows.model import Model, open_model, open_stored_parser
 
@@ -123,6 +124,10 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         rows.append(("tagger", tagger_line(str(made.tagger.get("kind")), made.tagger)))
     elif made.parsers_trained:
         rows.append(("tagger", "none: learnt from the files' gold tags"))
+    if made.tokenizer is not None:
+        rows.append(("tokenizer", tokenizer_line(made.tokenizer)))
+    elif made.parsers_trained:
+        rows.append(("tokenizer", "spaCy's" + (", no multiword tokens" if made.multiword else "")))
     rows += _parsers(made)
     if made.candidates is not None:
         lists = made.candidates

@@ -18,6 +18,7 @@ from tk_spacy.parsers.kinds import ParserKind, all_kinds, stored_kind
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.tagging.base import Tagger
+from tk_spacy.tokenizing.base import Tokenizer
 from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
 from tk_spacy.utils.serialization import RERANKER_FORMAT
 
@@ -183,6 +184,16 @@ def open_tagger(path: Path) -> Tagger | None:
 
     tagger = PipelineTagger(load_pipeline(path))
     return tagger if tagger.columns else None
+
+
+def open_tokenizer(path: Path) -> Tokenizer | None:
+    """The tokenizer of text in a pipeline that `tk-spacy train` wrote; None where it has none."""
+    from tk_spacy.tokenizing.udpipe import FORMAT, UdpipeTokenizer  # noqa: PLC0415
+
+    if not is_pipeline(path):
+        return None
+    places = [child for child in sorted(path.iterdir()) if kind_of(child) == FORMAT]
+    return UdpipeTokenizer.from_disk(places[0]) if places else None
 
 
 def learnt_own_tags(path: Path) -> bool:

@@ -18,17 +18,33 @@ from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.workdir import WORK_MARK
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.inputs import (
+    CONLLU_SUFFIXES,
+    TEXT_SUFFIX,
+    InputForm,
+    InputReader,
+    check_form,
+    estimate_text,
+    form_of,
+    result_name,
+    suffix_of,
+)
 from tk_spacy.workflows.files.records import Records, check_single, find_recipes, outdated
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
 from tk_spacy.workflows.files.tagging import FileTags, TagChoice, asked, check_tags
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
-from tk_spacy.workflows.model import learnt_own_tags, open_main_parser, open_model, open_tagger
+from tk_spacy.workflows.model import (
+    learnt_own_tags,
+    open_main_parser,
+    open_model,
+    open_tagger,
+    open_tokenizer,
+)
 
-SUFFIX = ".conllu"
 PACKED = ".gz"
 STAGES = {"rerank": "reranking", "parse": "parsing"}
-FILE_SUFFIXES = (SUFFIX, ".conll", ".txt")
+FILE_SUFFIXES = (*CONLLU_SUFFIXES, TEXT_SUFFIX)
 """Names with these are files' names: no new directory gets one."""
 
 
@@ -41,6 +57,7 @@ def rerank_files(
     parser_files: Mapping[str, Path] | None = None,
     deps: Deps = "blank",
     tags: TagChoice = "auto",
+    form: InputForm = "auto",
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -53,6 +70,9 @@ def rerank_files(
     deps: what becomes of the column DEPS: "blank", "keep" or "copy" (see `enhanced`).
     tags: whose tags the words are parsed with: "gold" the file's, "own" the model's tagger's,
         "auto" the file's where it has some (see `tagging.FileTags`); those are written, too.
+    form: what the files are: "conllu" (or k-best files), "text", which the model's tokenizer
+        splits, "vertical" with one word a line and a blank line after each sentence; "auto" for
+        what their names and contents tell (see `inputs.form_of`).
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Of several files, or a directory's, those are
@@ -62,9 +82,11 @@ def rerank_files(
     """
     files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files, deps, check_tags(tags)), inputs, output,
-        command="rerank", settings={"k": k, "deps": deps, **asked(tags)}, parser_files=files,
-        overwrite=overwrite, processes=processes, n_threads=n_threads, progress=progress or Progress(),
+        model, partial(_open_reranker, model, k, files, deps, check_tags(tags), check_form(form)),
+        inputs, output, command="rerank",
+        settings={"k": k, "deps": deps, **asked(tags), **_asked_form(form)}, form=form,
+        parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
+        progress=progress or Progress(),
     )  # fmt: skip
 
 
@@ -76,6 +98,7 @@ def parse_files(
     k: int | None = None,
     deps: Deps = "blank",
     tags: TagChoice = "auto",
+    form: InputForm = "auto",
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -87,8 +110,10 @@ def parse_files(
     k: None for the best trees, else the length of k-best lists.
     """
     return _work_on_files(
-        model, partial(_open_parser, model, k, deps, check_tags(tags)), inputs, output,
-        command="parse", settings={"k": k, "deps": deps, **asked(tags)}, overwrite=overwrite,
+        model, partial(_open_parser, model, k, deps, check_tags(tags), check_form(form)),
+        inputs, output, command="parse",
+        settings={"k": k, "deps": deps, **asked(tags), **_asked_form(form)}, form=form,
+        overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
 
@@ -99,17 +124,24 @@ def _open_reranker(
     parser_files: ExternalFiles,
     deps: Deps,
     tags: TagChoice,
+    form: InputForm,
     n_threads: int | None,
 ) -> FileWorker:
     opened = open_model(model)
     parser_files.check(opened.external_parsers, model=model)
     return FileReranker(
-        opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps, tags=tags
-    )
+        opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps, tags=tags,
+        reader=InputReader(form, model, partial(open_tokenizer, model)),
+    )  # fmt: skip
 
 
 def _open_parser(
-    model: Path, k: int | None, deps: Deps, tags: TagChoice, n_threads: int | None
+    model: Path,
+    k: int | None,
+    deps: Deps,
+    tags: TagChoice,
+    form: InputForm,
+    n_threads: int | None,
 ) -> FileWorker:
     from tk_spacy.workflows.files.parsing import FileParser, tree_parser  # noqa: PLC0415  (heavy)
 
@@ -123,6 +155,7 @@ def _open_parser(
             FileTags, tags, partial(open_tagger, model),
             learnt_own=learnt_own_tags(model), _opened=[],
         ),
+        reader=InputReader(form, model, partial(open_tokenizer, model)),
     )  # fmt: skip
 
 
@@ -134,6 +167,7 @@ def _work_on_files(
     *,
     command: str,
     settings: Mapping[str, Any],
+    form: InputForm,
     parser_files: ExternalFiles | None = None,
     overwrite: bool,
     processes: int,
@@ -148,10 +182,10 @@ def _work_on_files(
         raise UserError(f"deps is {settings['deps']!r}; choose from {', '.join(DEPS_CHOICES)}")
     if model.is_file():  # before the files: perhaps the arguments are swapped
         raise UserError(f"{model}: a file, not a model directory; the model is given first")
-    jobs = find_jobs(inputs, output)
+    jobs = find_jobs(inputs, output, form=form)
     one_file = len(inputs) == 1 and not inputs[0].is_dir()
     for path in inputs:
-        if (text := _packed(path)) is not None:
+        if (text := _packed(path, suffix_of(form))) is not None:
             progress.warn(f"{path}: {text}")
     # Whatever would be wrong with the model is said before any word about files.
     worker = opener(n_threads)
@@ -173,7 +207,7 @@ def _work_on_files(
         if job not in wanted
     }
     new = {folder for job in todo for folder in job.target.parents if not folder.exists()}
-    sizes = estimate_sentences(job.input for job in todo)
+    sizes = estimate_sentences((job.input for job in todo), form=form)
     stage = STAGES[command]
     progress.begin(stage)
     tell = Counter(todo, sizes, partial(progress.update, stage))
@@ -220,12 +254,18 @@ def total(results: Sequence[FileResult]) -> FileResult:
     return whole
 
 
-def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
+def _asked_form(form: InputForm) -> dict[str, str]:
+    """The form where it is not the default: results of before there was one stay up to date."""
+    return {} if form == "auto" else {"form": form}
+
+
+def find_jobs(inputs: Sequence[Path], output: Path, *, form: InputForm = "auto") -> list[Job]:
     """Which file goes where.
 
     One file goes to the file `output` (STDOUT for standard output), or into it where it is a
     directory; directories, or several inputs, go into the directory `output`, which mirrors their
     structure, work directories of trainings left out.  A file may be a pipe, which is read once.
+    form: what the inputs are; the result of text is called .conllu.
     Raises UserError where an input is missing or holds nothing to do, where an output would replace
     an input, or where several files would go into one.
     """
@@ -237,11 +277,12 @@ def find_jobs(inputs: Sequence[Path], output: Path) -> list[Job]:
     if len(inputs) == 1 and not inputs[0].is_dir():
         if output == Path(STDOUT):
             return [Job(inputs[0], output)]
-        target = output / inputs[0].name if output.is_dir() else output
+        name = result_name(inputs[0], form).name
+        target = output / name if output.is_dir() else output
         jobs = [Job(inputs[0], target)]
     else:
         _check_directory(inputs, output)
-        jobs = [job for path in inputs for job in _jobs_of(path, output)]
+        jobs = [job for path in inputs for job in _jobs_of(path, output, form)]
     taken: dict[Path, Path] = {}
     read = {job.input.resolve() for job in jobs}
     for job in jobs:
@@ -278,42 +319,46 @@ def check_not_in_model(jobs: Iterable[Job], model: Path) -> None:
             raise UserError(f"{job.target}: the output lies in the model {model}; choose another")
 
 
-def _jobs_of(path: Path, output: Path) -> Iterator[Job]:
+def _jobs_of(path: Path, output: Path, form: InputForm) -> Iterator[Job]:
     if not path.is_dir():
-        yield Job(path, output / path.name)
+        yield Job(path, output / result_name(path, form).name)
         return
+    suffix = suffix_of(form)
     if output.resolve().is_relative_to(path.resolve()):
         raise UserError(f"{output}: the output lies inside the input {path}; choose another")
     working = [mark.parent for mark in path.rglob(WORK_MARK)]
     files = sorted(
         file
-        for file in path.rglob(f"*{SUFFIX}")
+        for file in path.rglob(f"*{suffix}")
         if file.is_file() and not any(file.is_relative_to(folder) for folder in working)
     )
     if not files:
-        packed = _packed(path)
+        packed = _packed(path, suffix)
         cure = "" if packed is None else f"; {packed}"
-        raise UserError(f"{path}: no {SUFFIX} file in this directory or below{cure}")
+        raise UserError(f"{path}: no {suffix} file in this directory or below{cure}")
     for file in files:
-        yield Job(file, output / file.relative_to(path))
+        yield Job(file, output / result_name(file.relative_to(path), form))
 
 
-def _packed(path: Path) -> str | None:
+def _packed(path: Path, suffix: str) -> str | None:
     """Says how many packed files a directory holds; None where there are none."""
-    count = sum(1 for _ in path.rglob(f"*{SUFFIX}{PACKED}")) if path.is_dir() else 0
+    count = sum(1 for _ in path.rglob(f"*{suffix}{PACKED}")) if path.is_dir() else 0
     return (
-        f"{count} {SUFFIX}{PACKED} file{'s' * (count > 1)} left out: unpack first"
+        f"{count} {suffix}{PACKED} file{'s' * (count > 1)} left out: unpack first"
         if count
         else None
     )
 
 
-def estimate_sentences(paths: Iterable[Path]) -> list[int]:
+def estimate_sentences(paths: Iterable[Path], *, form: InputForm = "auto") -> list[int]:
     """About how many sentences files hold, from their bytes alone.
 
     0 for an unreadable one, and for a pipe, which can be read only once.
     """
-    return [_estimate(path) for path in paths]
+    return [
+        _estimate(path) if form_of(path, form) == "conllu" else estimate_text(path)
+        for path in paths
+    ]
 
 
 def _estimate(path: Path) -> int:

@@ -15,6 +15,7 @@ from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
+from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 
@@ -97,6 +98,7 @@ class FileParser(FileWorker):
     deps: what becomes of the column DEPS.
     inventory: of the labels of lists.
     tags: gives the sentences of a file the tags that they are parsed with; called for each file.
+    reader: of files that may be text; None where all are CoNLL-U.
     """
 
     parser: TreeParser
@@ -107,6 +109,7 @@ class FileParser(FileWorker):
     deps: Deps = "blank"
     inventory: LabelInventory = field(default_factory=LabelInventory)
     tags: Callable[[], FileTags] | None = None
+    reader: InputReader | None = None
 
     def do_file(self, job: Job, report: Report | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
@@ -139,7 +142,11 @@ class FileParser(FileWorker):
     ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
         """Each sentence as given, with its best tree, and its list where lists are wanted."""
         # The input's trees are only compared with, and need be none.
-        sentences: Iterator[Sentence] = read_conllu(job.input, trees="any", single_root=False)
+        sentences: Iterator[Sentence] = (
+            read_conllu(job.input, trees="any", single_root=False)
+            if self.reader is None
+            else self.reader.sentences(job.input)
+        )
         if tags is not None:
             sentences = tags(sentences)
         for batch in in_batches(sentences, len):

@@ -20,6 +20,7 @@ from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags, TagChoice
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
 from tk_spacy.workflows.model import Model, Parsers, open_tagger
@@ -38,6 +39,7 @@ class FileReranker(FileWorker):
     parser_files: trees of other parsers for the inputs, where the model needs some.
     deps: what becomes of the column DEPS.
     tags: whose tags the words are parsed with, see `FileTags`.
+    reader: of files that may be text; None where all are CoNLL-U or k-best files.
     """
 
     model: Model
@@ -46,6 +48,7 @@ class FileReranker(FileWorker):
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
     deps: Deps = "blank"
     tags: TagChoice = "auto"
+    reader: InputReader | None = None
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Parsers | None = None
     _tagger: list[Tagger | None] = field(default_factory=list)
@@ -60,8 +63,10 @@ class FileReranker(FileWorker):
                 filled.add(given)
                 yield given, final
 
-        file = TreesFile(job.input)
-        kbest = file.form is not None
+        reader = self.reader
+        is_text = reader is not None and reader.form_of(job.input) != "conllu"
+        file = None if is_text else TreesFile(job.input)
+        kbest = file is not None and file.form is not None
         # The input's trees are only compared with, and need be none.
         tags = FileTags(
             self.tags,
@@ -71,7 +76,10 @@ class FileReranker(FileWorker):
         )
         sentences: Iterator[Sentence] = iter(())
         if not kbest:
-            sentences = tags(file.sentences(trees="any", single_root=False))
+            if file is not None:
+                sentences = tags(file.sentences(trees="any", single_root=False))
+            elif reader is not None:
+                sentences = tags(reader.sentences(job.input))
         if not kbest and self._own is None:
             self._own = self.model.open_parsers(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
@@ -94,10 +102,10 @@ class FileReranker(FileWorker):
         return result
 
     def _choices(
-        self, job: Job, file: TreesFile, sentences: Iterator[Sentence]
+        self, job: Job, file: TreesFile | None, sentences: Iterator[Sentence]
     ) -> Generator[Decided, None, None]:
         """Each sentence with the first parser's own tree, and the one that is chosen."""
-        if file.form is not None:
+        if file is not None and file.form is not None:
             yield from self._decided(self._kbest_pairs(file))
         elif self.model.external_parsers:
             # Lists of whole sentences: files know of no pieces.

@@ -208,6 +208,13 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "tagger",
             f'The tagger: {taggers_help()}; with settings, as in "{DEFAULT_TAGGER}:iterations=30".',
         ),
+        "tokenizer": _own(
+            "tokenizer",
+            "The tokenizer and sentence splitter that is trained with it, so that the model takes "
+            "plain text, where the treebank tells how its text is written: udpipe (UDPipe 1's, "
+            'which splits multiword tokens); with settings, as in "udpipe:epochs=50"; none for '
+            "spaCy's own.",
+        ),
     },
     "parsers": {
         "names": _own(
@@ -312,7 +319,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 OF_SECTIONS: Mapping[str, str] = {
     "paths": "Files and directories.",
-    "tags": "Tags and lemmas of words.",
+    "tags": "Tags and lemmas of words, and the words of a text.",
     "parsers": "The parsers, together; settings of each kind are below.",
     **{f"parsers.{name}": f"The {name} parser: {k.summary}." for name, k in all_kinds().items()},
     FILES: "Trees of other parsers, of each file:NAME among parsers.names: CoNLL-U with one tree a "

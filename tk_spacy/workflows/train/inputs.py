@@ -6,7 +6,7 @@ A training may take an hour; a mistake must show in the first seconds, and nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tk_spacy.ensemble.combiner.model import COMBINER
@@ -22,6 +22,8 @@ from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.reranker.provenance import PartFacts
 from tk_spacy.tagging.base import TaggerSpec
 from tk_spacy.tagging.kinds import make_tagger
+from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec, make_tokenizer
+from tk_spacy.tokenizing.training_text import multiword_tokens
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
 from tk_spacy.utils.workdir import (
@@ -34,6 +36,10 @@ from tk_spacy.utils.workdir import (
 from tk_spacy.workflows.train.options import TrainOptions
 
 OVERLAP_WORTH_A_WARNING = 0.5
+MULTIWORD_KEPT = 100
+"""Multiword tokens that a model remembers, so as to say that they are not split."""
+MULTIWORD_LEAST = 2
+"""Times that such a one occurs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +78,9 @@ class Plan:
     parsers: the parsers, given or to be trained; none where all lists are ready and no pipeline is
         given.
     notes: warnings.  tagger: to be trained, None where the files' tags are learnt from.
+    tokenizer: to be trained, None for none.
+    multiword: the words of multiword tokens of train that the model does not split itself, in lower
+        case, by the tokens' forms; the most frequent ones.
     """
 
     options: TrainOptions
@@ -80,6 +89,8 @@ class Plan:
     parsers: tuple[ParserSpec, ...]
     notes: tuple[str, ...]
     tagger: TaggerSpec | None = None
+    tokenizer: UdpipeTokenizerSpec | None = None
+    multiword: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def needs_lists(self) -> bool:
@@ -158,6 +169,7 @@ def make_plan(options: TrainOptions) -> Plan:
     plan = Plan(options, parts, inventory, parsers, tuple(notes))
     if options.tags == "own":
         plan = _with_tagger(plan)
+    plan = _with_tokenizer(plan)
     if plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
         raise UserError(
             f"{options.train}: {len(sentences['train'])} sentences are too few for "
@@ -182,6 +194,59 @@ def _with_tagger(plan: Plan) -> Plan:
     except UserError as error:
         raise UserError(f"{plan.options.train}: {error}") from error
     return replace(plan, tagger=tagger)
+
+
+def _with_tokenizer(plan: Plan) -> Plan:
+    """The same with the tokenizer that is to be trained, or a note on why there is none.
+
+    Raises UserError where one is asked for and cannot be trained.
+    """
+    options, train = plan.options, plan.parts["train"].sentences
+    spec = make_tokenizer(options.tokenizer)
+    note = None
+    if plan.tagger is None:
+        if "tokenizer" in options.asked:
+            raise UserError(
+                "tokenizer would have no effect: no tagger is trained, and text has no tags; "
+                "leave it out"
+            )
+        spec = None
+    elif spec is not None:
+        try:
+            spec.check(train)
+        except UserError as error:
+            if "tokenizer" in options.asked:
+                raise UserError(f"{options.train}: {error}; leave it out") from error
+            spec, note = None, f"{options.train}: {error}; the model reads words, not text"
+    if spec is not None:
+        return replace(plan, tokenizer=spec)
+    multiword = _unsplit(train)
+    notes = [*plan.notes, *([note] if note else []), *multiword_notes(train, multiword)]
+    return replace(plan, notes=tuple(notes), multiword=multiword)
+
+
+def _unsplit(train: Sequence[Sentence]) -> dict[str, str]:
+    """The most frequent multiword tokens that are never a word, and their words."""
+    known = {form.lower() for sentence in train for form in sentence.forms}
+    found: dict[str, str] = {}
+    for token, count in multiword_tokens(train).most_common():
+        if len(found) == MULTIWORD_KEPT or count < MULTIWORD_LEAST:
+            break
+        if token.form not in known:
+            found.setdefault(token.form, " ".join(token.words))
+    return found
+
+
+def multiword_notes(train: Sequence[Sentence], examples: Mapping[str, str]) -> Iterator[str]:
+    """A note where words of text would not be the treebank's, since no tokenizer splits them."""
+    number = multiword_tokens(train).total()
+    if number:
+        example = next((f", as {form} = {words}" for form, words in examples.items()), "")
+        yield (
+            f"train has {number} multiword tokens{example}: spaCy's tokenizer, which the model "
+            "has, does not split them; give it the treebank's words, or train with own tags and a "
+            "tokenizer"
+        )
 
 
 def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSpec, ...]:

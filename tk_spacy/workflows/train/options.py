@@ -17,6 +17,8 @@ from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
 from tk_spacy.tagging.kinds import make_tagger
+from tk_spacy.tokenizing.spec import KIND as DEFAULT_TOKENIZER
+from tk_spacy.tokenizing.spec import make_tokenizer
 
 DEFAULT_FOLDS = 5
 
@@ -41,6 +43,8 @@ class TrainOptions:
     tags: what the parsers and the reranker learn from: "own", the tags of a tagger that is trained
         here and becomes part of the model, on train by jackknifing; or "gold", the files'.
     tagger: that is trained, such as "udpipe" (see `tagging.kinds.make_tagger`).
+    tokenizer: that is trained beside it, where the treebank tells how its text is written, such as
+        "udpipe:epochs=50"; "none" for none.
     parsers: the parsers that propose and score trees, the main one first: "sampling", "spacy",
         "biaffine", "sampling:order=2" (see `specs`), "udpipe", "file:NAME" for any other
         parser's trees.
@@ -75,6 +79,7 @@ class TrainOptions:
     workdir: Path | None = None
     tags: Tags = DEFAULT_TAGS
     tagger: str = DEFAULT_TAGGER
+    tokenizer: str = DEFAULT_TOKENIZER
     parsers: tuple[str, ...] = DEFAULT_PARSERS
     parser_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     parser_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
@@ -108,6 +113,13 @@ class TrainOptions:
         make_tagger(self.tagger)
         if self.tags == "gold" and (self.tagger != DEFAULT_TAGGER or "tagger" in self.asked):
             raise UserError("tagger would have no effect: tags is 'gold'; leave it out")
+        make_tokenizer(self.tokenizer)
+        if self.tags == "gold" and (
+            self.tokenizer != DEFAULT_TOKENIZER or "tokenizer" in self.asked
+        ):
+            raise UserError(
+                "tokenizer would have no effect: tags is 'gold', and text has none; leave it out"
+            )
         if self.list_length < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.list_length > MAX_K:

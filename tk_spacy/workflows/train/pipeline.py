@@ -207,6 +207,7 @@ def _save_model(
         search=options.search,
         tagger=tagging.tagger,
         tagger_factory=None if plan.tagger is None else get_kind(plan.tagger.kind).factory,
+        tokenizer=tagging.tokenizer,
     )
     describe(
         nlp,
@@ -239,6 +240,8 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
         pipeline=options.spacy_pipeline,
         folds=options.folds if plan.jackknifes else None,
         tagger=None if plan.tagger is None else {"kind": plan.tagger.kind, **plan.tagger.about()},
+        tokenizer=None if plan.tokenizer is None else plan.tokenizer.about(),
+        multiword=plan.multiword,
         sources=tuple(lists[0].sources),
         candidates=Candidates(
             k=options.list_length,

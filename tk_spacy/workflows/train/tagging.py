@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from tk_spacy.evaluation.tags import TagScores, score_tags
 from tk_spacy.tagging.base import Tagger
 from tk_spacy.tagging.jackknife import tag_treebank
+from tk_spacy.tokenizing.job import TokenizerJob
+from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
 from tk_spacy.utils.progress import Stages
 from tk_spacy.workflows.train.inputs import Plan
 
@@ -18,9 +20,11 @@ class Tagging:
 
     tagger: trained and opened, None where the files' tags are learnt from.
     scores: of each part's tags.  seconds: wall time of the trainings, "whole" and "folds".
+    tokenizer: of text, None where none was trained.
     """
 
     tagger: Tagger | None = None
+    tokenizer: UdpipeTokenizer | None = None
     scores: Mapping[str, TagScores] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -34,7 +38,15 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
         return plan, Tagging()
     options = plan.options
     gold = {name: part.sentences for name, part in plan.parts.items()}
-    with run.stage(f"training the {plan.tagger.name} tagger, {options.folds} folds") as report:
+    job = None
+    what = f"the {plan.tagger.name} tagger"
+    if plan.tokenizer is not None:
+        place = options.work_directory / "tokenizer"
+        job = TokenizerJob(plan.tokenizer, gold["train"], gold["dev"], place)
+        what = f"a tokenizer and {what}"
+        if job.is_kept:
+            run.progress.note(f"taken over from {place.parent}: the tokenizer")
+    with run.stage(f"training {what}, {options.folds} folds") as report:
         made = tag_treebank(
             gold,
             plan.tagger,
@@ -44,10 +56,20 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
             n_threads=options.threads,
             progress=lambda share: report(round(1000 * share), 1000),
             note=run.progress.note,
+            beside=() if job is None else job.tasks(),
         )
     parts = {
         name: replace(part, sentences=made.parts[name], gold=part.sentences)
         for name, part in plan.parts.items()
     }
     scores = {name: score_tags(gold[name], part) for name, part in made.parts.items()}
-    return replace(plan, parts=parts), Tagging(made.tagger, scores, made.seconds)
+    seconds = dict(made.seconds)
+    if job is not None:
+        seconds["tokenizer"] = job.seconds
+    tagging = Tagging(
+        tagger=made.tagger,
+        tokenizer=None if job is None else job.open(),
+        scores=scores,
+        seconds=seconds,
+    )
+    return replace(plan, parts=parts), tagging

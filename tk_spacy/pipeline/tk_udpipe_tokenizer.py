@@ -1,0 +1,108 @@
+"""UDPipe's tokenizer as a spaCy pipeline's: from text to Docs of words, sentences found.
+
+Every `Language()` imports this module through its entry point, so all that is heavy waits until it
+is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from spacy.util import registry
+
+from tk_spacy.errors import UserError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
+
+    from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
+
+REGISTERED = "tk_spacy.UdpipeTokenizer.v1"
+
+
+@registry.tokenizers(REGISTERED)
+def create_udpipe_tokenizer() -> Callable[[Language], TkUdpipeTokenizer]:
+    """What makes the tokenizer of a pipeline; the pipeline's files fill it."""
+
+    def make(nlp: Language) -> TkUdpipeTokenizer:
+        return TkUdpipeTokenizer(nlp.vocab)
+
+    return make
+
+
+class TkUdpipeTokenizer:
+    """Makes Docs with one token a word, their sentence starts preset, from text.
+
+    Multiword tokens are split into their words: `doc._.tk_surface` has the tokens of the text.
+    The attribute `tokenizer` is the trained tokenizer, None where there is none yet; it may be set.
+    """
+
+    def __init__(self, vocab: Vocab, tokenizer: UdpipeTokenizer | None = None) -> None:
+        self.vocab = vocab
+        self.tokenizer = tokenizer
+
+    def __call__(self, text: str) -> Doc:
+        """The Doc of a text, one document.
+
+        Raises UserError where the tokenizer is not trained, or UDPipe not installed.
+        """
+        from tk_spacy.spacy_io.surface import doc_from_text  # noqa: PLC0415
+
+        if self.tokenizer is None:
+            raise UserError(
+                f"the tokenizer {REGISTERED} is not trained: `tk-spacy train` trains one; load the "
+                "pipeline that it wrote, or set its attribute `tokenizer`"
+            )
+        return doc_from_text(
+            self.vocab, self.tokenizer.split([text]), ends_in_space=text[-1:].isspace()
+        )
+
+    def pipe(self, texts: Iterable[str], batch_size: int = 1000) -> Iterator[Doc]:
+        """The Docs of texts, one after the other."""
+        return map(self, texts)
+
+    # Storage
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The tokenizer; empty where there is none."""
+        return b"" if self.tokenizer is None else self.tokenizer.to_bytes()
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Take the tokenizer of `to_bytes`.  Raises ModelError where the bytes are none."""
+        self.tokenizer = self._kind().from_bytes(data) if data else None
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the tokenizer as a directory, empty where there is none; replaces what is there."""
+        from tk_spacy.utils.atomic_files import replace_directory  # noqa: PLC0415
+
+        place = Path(path)
+        if place.is_file():  # that of spaCy's own tokenizer
+            place.unlink()
+        with replace_directory(place) as directory:
+            if self.tokenizer is not None:
+                self.tokenizer.write_files(directory)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Read what `to_disk` wrote.  Raises ModelError where it is not there."""
+        path = Path(path)
+        is_empty = path.is_dir() and not any(path.iterdir())
+        self.tokenizer = None if is_empty else self._kind().from_disk(path)
+        return self
+
+    @staticmethod
+    def _kind() -> type[UdpipeTokenizer]:
+        from tk_spacy.tokenizing.udpipe import UdpipeTokenizer  # noqa: PLC0415
+
+        return UdpipeTokenizer
+
+
+def set_tokenizer(nlp: Language, tokenizer: UdpipeTokenizer) -> None:
+    """Make a trained tokenizer a pipeline's own, also where the pipeline is stored."""
+    made: Any = TkUdpipeTokenizer(nlp.vocab, tokenizer)
+    nlp.tokenizer = made
+    nlp.config["nlp"]["tokenizer"] = {"@tokenizers": REGISTERED}
