@@ -8,7 +8,7 @@ from typing import Any
 
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.parsers.udpipe.trainer import run_trainer
-from tk_spacy.tokenizing.spec import TokenizerSettings
+from tk_spacy.tokenizing.settings import TokenizerSettings
 from tk_spacy.tokenizing.training_text import training_text
 from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
 from tk_spacy.treebank.sentence import Sentence

@@ -10,7 +10,7 @@ from typing import Any, Self
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe.library import load_model, udpipe
 from tk_spacy.tokenizing.paragraphs import paragraphs
-from tk_spacy.tokenizing.spec import TokenizerSettings
+from tk_spacy.tokenizing.settings import TokenizerSettings
 from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.treebank.surface import Breaks, SurfaceToken, TextSentence, sentence_of_tokens
 from tk_spacy.utils.serialization import META, StoredModel
