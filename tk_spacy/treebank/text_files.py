@@ -22,8 +22,8 @@ LOOKED_AT = 1 << 16
 BLOCK = 1 << 16
 
 _COMMENT = re.compile(rb"#\s*(sent_id|text|newdoc|newpar|global\.columns)\b")
-_WORD_LINE = re.compile(rb"\d+(?:[-.]\d+)?(?:\t|\s+\S+\s+\S+\s+\S+\s+\S+\s+\S+\s)")
-"""A number and further columns: also such as are wrongly parted, which the reader will tell."""
+_WORD_LINE = re.compile(rb"\d+(?:[-.]\d+)?(?:\t|(?: +\S+){5} +(?:\d+|_)(?: +\S+){3} *$)")
+"""A number and further columns, also ten that spaces part, which the reader will tell."""
 
 
 def looks_like_conllu(start: bytes) -> bool | None:
