@@ -39,7 +39,8 @@ TINY: dict[str, dict[str, Any]] = {
     "udpipe": {"iterations": 1, "hidden_layer": 10, "embedding_form": 5},
 }  # fmt: skip
 TWICE = (
-    "biaffine", "sampling", "biaffine:seed=1", "sampling:order=1",
+    "biaffine", "sampling", "spacy", "biaffine:seed=1", "sampling:order=1",
+    "spacy:seed=1:backward=true",
     *(("udpipe", "udpipe:seed=1") if HAS_UDPIPE else ()),
 )  # fmt: skip
 
@@ -99,13 +100,16 @@ def test_two_parsers_of_a_kind_keep_their_names(tmp_path: Path) -> None:
 
 def test_two_parsers_of_a_kind_are_two_components() -> None:
     nlp = spacy.load(twice_training()[0])
-    expected = ["tk_biaffine", "tk_parser", "tk_biaffine_seed1", "tk_parser_order1"]
-    assert nlp.component_names[:4] == expected
+    expected = [
+        "parser", "tk_biaffine", "tk_parser", "tk_biaffine_seed1", "tk_parser_order1",
+        "parser_seed1_backwardTrue", "parser_seed1_backwardTrue_backward",
+    ]  # fmt: skip
+    assert nlp.component_names[:7] == expected
     assert nlp.pipe_names == ["tk_biaffine", "tk_reranker"]
     first, second = nlp.get_pipe("tk_biaffine"), nlp.get_pipe("tk_biaffine_seed1")
     assert (first.parser.settings.seed, second.parser.settings.seed) == (0, 1)
     if HAS_UDPIPE:
-        assert nlp.component_names[4:6] == ["tk_udpipe", "tk_udpipe_seed1"]
+        assert nlp.component_names[7:9] == ["tk_udpipe", "tk_udpipe_seed1"]
 
 
 def test_two_parsers_of_a_kind_are_resumed(tmp_path: Path) -> None:

@@ -238,11 +238,16 @@ def _add_twins(nlp: Language, twin: Language) -> None:
     for name, pipe in twin.pipeline:
         if not isinstance(pipe, DependencyParser):
             continue
-        for other, listened in twin.pipeline:
-            if name in getattr(listened, "listening_components", []):
-                twin.replace_listeners(other, name, ["model.tok2vec"])
+        own_tok2vec(twin, name)
         nlp.add_pipe(name, source=twin, name=backward_name(name))
         nlp.disable_pipe(backward_name(name))
+
+
+def own_tok2vec(nlp: Language, parser: str) -> None:
+    """Give a parser that listens to a tok2vec of its pipeline a copy of its own."""
+    for name, listened in nlp.pipeline:
+        if parser in getattr(listened, "listening_components", []):
+            nlp.replace_listeners(name, parser, ["model.tok2vec"])
 
 
 def _write(path: Path, sentences: Sequence[Sentence]) -> str:
