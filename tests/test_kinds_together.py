@@ -66,7 +66,10 @@ def twice_training() -> tuple[Path, TrainReport]:
 
 
 def names(parsers: tuple[str, ...]) -> list[str]:
-    return [name.replace(":", "-").replace("=true", "True").replace("=", "") for name in parsers]
+    return [
+        name.replace(":", "-").replace("=true", "True").replace("=false", "False").replace("=", "")
+        for name in parsers
+    ]
 
 
 def scores(parsers: tuple[str, ...]) -> list[str]:
@@ -81,6 +84,8 @@ def scores(parsers: tuple[str, ...]) -> list[str]:
 def assert_whole(path: Path, report: TrainReport, parsers: tuple[str, ...], place: Path) -> None:
     """The model knows its parsers by name, and gives the report's trees in files and Docs."""
     own = [name for name in parsers if not name.startswith("file:")]
+    told = open_model(path).reranker.provenance.sources
+    assert set(told) == {name.replace("file-", "") for name in scores(parsers)}
     assert list(open_model(path).reranker.provenance.own_parsers) == names(tuple(own))
     gold = load_treebank(treebank()["test"])
     files = {"single": single()["test"]} if "file:single" in parsers else {}
@@ -169,6 +174,9 @@ def test_two_parsers_of_a_kind_with_ready_lists(tmp_path: Path) -> None:
         ("sampling", "biaffine", "biaffine:seed=1"),
         ("spacy", "biaffine", "biaffine:seed=1"),
         ("biaffine:seed=2", "spacy"),
+        ("spacy:seed=1",),
+        ("spacy:seed=1", "spacy", "file:single"),
+        ("sampling:order=1", "spacy", "spacy:xpos=false", "spacy:seed=2:backward=true"),
         pytest.param(("udpipe", "udpipe:seed=1"), marks=needs_udpipe),
         pytest.param(("udpipe:iterations=2", "sampling:order=1"), marks=needs_udpipe),
         pytest.param(("udpipe", "udpipe:seed=1", "file:single", "spacy"), marks=needs_udpipe),
@@ -183,8 +191,12 @@ def test_combinations_that_the_text_invites(parsers: tuple[str, ...], tmp_path: 
 def test_every_parser_is_opened_by_its_own_name(tmp_path: Path) -> None:
     """What was opened had its kind's name, whatever it was called."""
     train = load_treebank(treebank()["train"])[:20]
-    asked = ["biaffine:seed=1", "sampling:order=1", *(["udpipe:seed=3"] if HAS_UDPIPE else [])]
-    for parser in make_parsers(asked, settings=TINY):
+    asked = [
+        "biaffine:seed=1", "sampling:order=1", "spacy:seed=1",
+        *(["udpipe:seed=3"] if HAS_UDPIPE else []),
+    ]  # fmt: skip
+    config = tiny_config(tmp_path / "tiny.cfg")
+    for parser in make_parsers(asked, settings=TINY, config=config, max_steps=5, backward=False):
         place = tmp_path / parser.name
         place.mkdir()
         parser.train(train, [], place, n_threads=1, report=lambda done, of: None)

@@ -158,6 +158,8 @@ def test_spacy_parsers_are_components_of_one_pipeline() -> None:
     ]  # fmt: skip
     assert nlp.pipe_names == ["parser_seed2", "tk_reranker"]
     assert all(nlp.get_pipe(name).name == name for name in nlp.component_names)
+    # Each has its own sizes: none looks them up in another one's section.
+    assert "${components." not in (path / "config.cfg").read_text(encoding="utf-8")
     assert list(report.betas) == [*SCORES, "combiner"]
     weights = {nlp.get_pipe(name).model.to_bytes() for name in nlp.component_names[:-1]}
     assert len(weights) == 5  # each is another parser

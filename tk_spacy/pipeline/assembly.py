@@ -127,20 +127,27 @@ def _word_knowledge(parser: SpacySpec) -> dict[str, Any]:
 
 
 def _call_by_name(host: SpacySource) -> None:
-    """Give a parser and its twin the names of components that belong to the parser's name."""
-    old, new = host.component, component_name(host.component, host.name)
+    """Give a parser and its twin the names of components that belong to the parser's name.
+
+    `Language.rename_pipe` would leave variables in their configs that name the old component, and
+    forget which are disabled; what a pipeline takes from itself has neither.
+    """
+    nlp, old = host.nlp, host.component
+    new = component_name(old, host.name)
     if new == old:
         return
     for before, after in ((old, new), (backward_name(old), backward_name(new))):
-        if before not in host.nlp.component_names:
+        if before not in nlp.component_names:
             continue
-        # `rename_pipe` keeps neither of these.
-        disabled = before in host.nlp.disabled
-        host.nlp.enable_pipe(before)
-        host.nlp.get_pipe(before).name = after  # type: ignore[attr-defined]
-        host.nlp.rename_pipe(before, after)
+        disabled = before in nlp.disabled
+        of_components = nlp.config["initialize"]["components"]
+        settings = of_components.get(before)
+        nlp.add_pipe(before, source=nlp, name=after, before=before)
+        nlp.remove_pipe(before)
+        if settings is not None:
+            of_components[after] = settings
         if disabled:
-            host.nlp.disable_pipe(after)
+            nlp.disable_pipe(after)
 
 
 def _add_spacy_parser(nlp: Language, source: SpacySource) -> None:

@@ -6,7 +6,6 @@ known.  A callback of [initialize] is called by a training alone.
 """
 
 from collections.abc import Callable
-from typing import Optional
 
 from spacy.language import Language
 from spacy.util import registry
@@ -18,9 +17,9 @@ TAKE = "tk_spacy.take_parser.v1"
 
 @registry.callbacks(TAKE)
 def create_taker(
-    pipeline: Optional[str] = None, component: str = "parser"
+    pipeline: str | None = None, component: str = "parser"
 ) -> Callable[[Language], None]:
-    """Put a trained pipeline's parser in the place of an untrained one, as [initialize] before_init.
+    """Put a trained parser in the place of an untrained one, as [initialize] before_init.
 
     pipeline: directory or package that has it; None is an error once a training begins, not before.
     component: name of the parser, there and here.
