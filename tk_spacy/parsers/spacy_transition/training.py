@@ -270,6 +270,9 @@ def _set_corpora(config: Config, paths: dict[str, str | None]) -> None:
         # spaCy evaluates at step 0 in any case: there on no sentence at all.
         training["eval_frequency"] = training["max_steps"] + 1
         training["patience"] = 0
+    else:
+        # Else a short training is evaluated before its first step alone, and that state kept.
+        training["eval_frequency"] = min(training["eval_frequency"], training["max_steps"])
 
 
 @dataclass(slots=True)
