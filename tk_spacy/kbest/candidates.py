@@ -245,10 +245,11 @@ class CandidateList:
             others = [row for row in order.tolist() if row not in needed][: k - len(needed)]
             order = order[np.isin(order, needed + others)]
         place = {row: i for i, row in enumerate(order.tolist())}
-        trees = trees.take(first[order])
+        rows = first[order]
+        trees = trees.take(rows)
         return cls(
             heads=trees.heads,
-            labels=labels[first[order]],
+            labels=labels[rows],
             inventory=inventory,
             sources=tuple(sources),
             scores=scores[order],

@@ -37,6 +37,13 @@ cdef class CheckedTrees:
 
     def take(self, rows):
         """The trees of these rows, intp[_], in their order: they need no other check."""
+        cdef const Py_ssize_t[::1] wanted = rows
+        cdef Py_ssize_t i = 0
+        if wanted.shape[0] == self.rows.shape[0]:
+            while i < wanted.shape[0] and wanted[i] == i:
+                i += 1
+            if i == wanted.shape[0]:  # all of them, as they are
+                return self
         return CheckedTrees(_unchangeable(self.heads[rows]), _KNOWN)
 
 
