@@ -38,7 +38,7 @@ from tk_spacy.utils.workdir import work_directory
 if TYPE_CHECKING:
     from spacy.language import Language
 
-Report = Callable[[str], None]
+LineReport = Callable[[str], None]
 
 MAX_STEPS, MAX_EPOCHS = 1000, 50
 """Of the training of a fold's spaCy parser, where nothing else is asked for."""
@@ -70,7 +70,7 @@ def train_from_examples(
     settings: Settings,
     left_open: frozenset[str] = frozenset(),
     n_threads: int | None = None,
-    report: Report = lambda _: None,
+    report: LineReport = lambda _: None,
 ) -> Reranker:
     """Train a reranker from gold trees and the candidates of parsers that did not see them.
 
@@ -210,7 +210,7 @@ def _jackknifed(
     workdir: str | Path | None,
     inventory: LabelInventory,
     n_threads: int | None,
-    report: Report,
+    report: LineReport,
 ) -> list[CandidateList]:
     seen: set[tuple[int | None, str, str]] = set()
 

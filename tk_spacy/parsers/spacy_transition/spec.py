@@ -13,7 +13,7 @@ from spacy.util import load_config_from_str
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.base import Report, Shared
+from tk_spacy.parsers.base import Shared, StepReport
 from tk_spacy.parsers.kinds import factories
 from tk_spacy.parsers.names import TK_RERANKER as RERANKER
 from tk_spacy.parsers.spacy_transition.kind import KIND
@@ -159,7 +159,7 @@ class SpacySpec:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train by spaCy's own loop, on one thread: the best state on dev, else the last."""
 

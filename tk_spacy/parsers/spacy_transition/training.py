@@ -49,7 +49,7 @@ class TrainingStep:
     scores: dict[str, float]
 
 
-Progress = Callable[[TrainingStep], None]
+TrainingStepReport = Callable[[TrainingStep], None]
 
 
 def default_config_text() -> str:
@@ -154,7 +154,7 @@ def train_spacy_parser(
     max_steps: int | None = None,
     seed: int | None = None,
     backward: bool = False,
-    progress: Progress | None = None,
+    progress: TrainingStepReport | None = None,
 ) -> Language:
     """A spaCy pipeline trained on sentences with trees.
 
@@ -281,7 +281,7 @@ class _Steps:
 
     max_steps: int
     trainings: int
-    progress: Progress | None
+    progress: TrainingStepReport | None
     trained: int = 0
 
     def report(self, step: int, info: dict[str, Any] | None) -> None:
