@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,22 @@ def trained(train: Sequence[Sentence], dev: Sequence[Sentence] = (), **changes: 
     return train_sampling_parser(train, dev, settings=settings, n_threads=1)
 
 
-def script(monkeypatch: pytest.MonkeyPatch, told: Sequence[tuple[float, float]]) -> list[Any]:
-    """Scores on dev, epoch after epoch; what was asked, the weights and the part."""
+def script(
+    monkeypatch: pytest.MonkeyPatch,
+    told: Sequence[tuple[float, float]],
+    kernels: list[Any] | None = None,
+) -> list[Any]:
+    """Scores on dev, epoch after epoch; what was asked, the weights and the part.
+
+    kernels: takes those that were asked of.
+    """
     asked: list[Any] = []
     scores: Iterator[tuple[float, float]] = iter(told)
 
     def answer(scorer: Any, kernel: Any, part: Any, settings: Any, n_threads: Any) -> Any:
         asked.append((scorer, part, settings))
+        if kernels is not None:
+            kernels.append(kernel)
         return next(scores)
 
     monkeypatch.setattr(training, "_accuracy", answer)
@@ -99,6 +109,37 @@ def test_sampling_parser_is_that_of_the_epoch_that_did_best_on_dev(
     alone = trained(TRAIN, epochs=kept)
     np.testing.assert_array_equal(found.weights, alone.weights)
     np.testing.assert_array_equal(found.pruner, alone.pruner)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [([(10, 10), (12, 12), (11, 11), (9, 9)], 2), ([(12, 12), (9, 9), (9, 9), (13, 13)], 4)],
+)
+def test_sampling_parser_s_kernel_is_that_of_the_epoch_that_did_best_on_dev(
+    monkeypatch: pytest.MonkeyPatch, told: list[tuple[float, float]], kept: int
+) -> None:
+    kernels: list[Any] = []
+    script(monkeypatch, told, kernels)
+    found = trained(TRAIN, DEV, epochs=4, kernel_scale=0.1)
+    # The same trainings without dev that end there: what the kernel weighs then.
+    ends = [trained(TRAIN, epochs=epochs, kernel_scale=0.1) for epochs in (1, 2, 3, 4)]
+    of_ends = [end.to_files()["kernel.npz"] for end in ends]
+    assert len(set(of_ends)) == 4
+    assert found.to_files()["kernel.npz"] == of_ends[kept - 1]
+    np.testing.assert_array_equal(found.weights, ends[kept - 1].weights)
+    # Dev judges each epoch with the kernel as it is then.
+    judged = [replace(found, kernel=kernel).to_files()["kernel.npz"] for kernel in kernels]
+    assert judged == of_ends
+
+
+def test_sampling_parser_is_judged_without_a_kernel_before_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels: list[Any] = []
+    script(monkeypatch, [(1, 1), (2, 2), (3, 3), (4, 4)], kernels)
+    parser = trained(TRAIN, DEV, epochs=4, kernel_scale=0.1, kernel_epochs=2)
+    assert [kernel is None for kernel in kernels] == [True, True, False, False]
+    assert parser.kernel is not None
 
 
 def test_sampling_parser_without_dev_is_that_of_the_last_epoch(

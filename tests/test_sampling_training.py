@@ -19,6 +19,7 @@ from sampling_parsers import (
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.sampling import training
 from tk_spacy.parsers.sampling.parser import COMPANY_MARGIN
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.parsers.sampling.source import SamplingSource
@@ -193,6 +194,48 @@ def test_labels_stand_where_training_saw_them():
     assert {name for top, name in seen if top} == {"pred", "exclam", "both"}
     assert {name for top, name in seen if not top} == {"both", "arg", "mod"}
     assert set(parser.labels) == {"pred", "exclam", "both", "arg", "mod"}
+
+
+def test_pruner_learns_each_word_s_head_once_an_epoch(monkeypatch):
+    sentences = treebank()[0][:20]
+    real, asked, reports = training.Learner, [], []
+
+    class Spy:
+        def __init__(self, **options):
+            self._learner = real(**options)
+
+        def __getattr__(self, name):
+            return getattr(self._learner, name)
+
+        def select_heads(self, fields, gold_heads, rate):
+            asked.append((tuple(gold_heads[1:-1].tolist()), rate))
+            self._learner.select_heads(fields, gold_heads, rate)
+
+    monkeypatch.setattr(training, "Learner", Spy)
+    train(sentences, pruner_epochs=3, pruner_rate=0.125, epochs=2, progress=reports.append)
+    golds = [tuple(s.heads.tolist()) for s in sentences]
+    epochs = [asked[start : start + 20] for start in range(0, len(asked), 20)]
+    assert len(epochs) == 3
+    for epoch in epochs:
+        assert sorted(heads for heads, _ in epoch) == sorted(golds)
+        assert {rate for _, rate in epoch} == {0.125}
+    assert len({tuple(epoch) for epoch in epochs}) == 3  # in another order each time
+    assert [(r.stage, r.epoch, r.epochs, r.done, r.total) for r in reports] == [
+        (stage, epoch, of, done, 20)
+        for stage, of in (("pruner", 3), ("parser", 2))
+        for epoch in range(1, of + 1)
+        for done in (8, 16, 20)
+    ]
+    assert {(r.uas, r.las) for r in reports} == {(None, None)}  # there is no dev
+
+
+def test_training_searches_among_the_labels_that_are_for_training():
+    sentences = treebank()[0][:20]
+    few = train(sentences, training_labels=1, max_labels=5)
+    same_few = train(sentences, training_labels=1, max_labels=1)
+    many = train(sentences, training_labels=4, max_labels=5)
+    np.testing.assert_array_equal(few.weights, same_few.weights)
+    assert (few.weights != many.weights).any()
 
 
 # Edges
