@@ -107,6 +107,17 @@ def test_steps_are_those_of_algorithm_1():
         assert margin == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
+def test_a_tree_differs_in_nothing_from_itself():
+    rng = np.random.default_rng(8)
+    sentences = [random_sentence(rng, n) for n in (3, 5)]
+    _, _, _, kernel, taken = learn_by_hand(sentences, 4, scale=0.3)
+    i, gold, gold_labels, *_ = taken[-1]
+    apart = kernel.difference(i, 0, gold, gold_labels, gold, gold_labels)
+    assert apart.slots.shape == (0, 4)
+    assert apart.signs.shape == (0,)
+    assert (apart.margin, apart.norm) == (0.0, 0.0)
+
+
 def test_scores_that_are_remembered_are_those_of_the_whole_support():
     rng = np.random.default_rng(11)
     sentences = treebank()[0][:12]

@@ -422,6 +422,16 @@ def test_long_sentences_return(order):
     )
 
 
+def test_tags_that_dev_has_not_are_not_learned():
+    def tagged(xpos):
+        words = "a/NOUN b/VERB c/NOUN"
+        return made(words, [2, 0, 2], "nsubj root obj", xpos=xpos)
+
+    with_xpos, without = [tagged(["N", "V", "N"])] * 4, [tagged(["_"] * 3)] * 2
+    assert train(with_xpos, with_xpos[:2]).schema.pos_column == "XPOS"
+    assert train(with_xpos, without).schema.pos_column == "UPOS"
+
+
 def test_training_refuses_what_it_cannot_learn_from():
     with pytest.raises(ValueError, match="no training sentence"):
         train([])
