@@ -17,6 +17,7 @@ from search_kernels import slots_of
 from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.features.schema import Schema
 from tk_spacy.kernels.template_kernel import kernel_matrix
+from tk_spacy.parsers.sampling.kernel import learning
 from tk_spacy.parsers.sampling.kernel.learning import Difference, KernelLearner
 from tk_spacy.parsers.sampling.kernel.model import ARC, arc_slots
 from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
@@ -118,7 +119,21 @@ def test_a_tree_differs_in_nothing_from_itself():
     assert (apart.margin, apart.norm) == (0.0, 0.0)
 
 
-def test_scores_that_are_remembered_are_those_of_the_whole_support():
+def test_steps_that_cancel_out_leave_no_kernel():
+    sentences = treebank()[0][:3]
+    corpus = encode(Schema.fit(sentences), sentences, with_trees=True, with_nodes=True)
+    kernel = KernelLearner(Schema.fit(sentences), corpus, scale=0.3)
+    assert kernel.averaged(1) is None
+    slots, signs = np.array([[0, 3, 1, 1]], dtype=np.int32), np.array([1], dtype=np.int32)
+    kernel.learn(0, Difference(slots, signs, 0.0, 1.0), 0.1, 1)
+    assert len(kernel.averaged(1).support) == 1
+    kernel.learn(0, Difference(slots, -signs, 0.0, 1.0), 0.1, 1)
+    assert kernel.averaged(1) is None
+
+
+@pytest.mark.parametrize("levelled", [5, learning.LEVELLED])
+def test_scores_that_are_remembered_are_those_of_the_whole_support(monkeypatch, levelled):
+    monkeypatch.setattr(learning, "LEVELLED", levelled)
     rng = np.random.default_rng(11)
     sentences = treebank()[0][:12]
     schema = Schema.fit(sentences)
