@@ -170,6 +170,34 @@ def test_scores_that_are_remembered_are_those_of_the_whole_support(monkeypatch, 
                 kernel.learn(i, Difference(slots, signs, 0.0, 1.0), 0.1, 1)
 
 
+def test_only_arcs_that_are_new_are_scored_by_all_of_the_support(monkeypatch):
+    rng = np.random.default_rng(12)
+    sentences = treebank()[0][:6]
+    schema = Schema.fit(sentences)
+    corpus = encode(schema, sentences, with_trees=True, with_nodes=True)
+    parser = random_parser(rng, sentences, bits=10, max_heads=4, max_labels=2)
+    kernel = KernelLearner(schema, corpus, scale=0.1)
+    scored, real = [], kernel._log.add_scores
+
+    def add_scores(nodes, slots, scores, *, since, n_threads):
+        if since == learning.NOTHING_YET:
+            scored.append(len(slots[0][0]))
+        return real(nodes, slots, scores, since=since, n_threads=n_threads)
+
+    monkeypatch.setattr(kernel._log, "add_scores", add_scores)
+    where = (parser.scorer, corpus.fields, corpus.starts, corpus.lengths)
+    for batches in ([[3, 0, 5], [1, 2, 4]], [[4, 3, 2], [0, 1, 5]]):
+        scored.clear()
+        for batch in batches:
+            kernel.begin(batch, lattice_arcs(*where, batch, n_threads=1), n_threads=1)
+            slots = np.array([[0, 3, 1, 1]], dtype=np.int32)
+            kernel.learn(batch[0], Difference(slots, np.ones(1, np.int32), 0.0, 1.0), 0.1, 1)
+            if batches[0][0] == 3:
+                assert sum(scored) > 10
+        kernel.begin_epoch(n_threads=1)
+    assert sum(scored) == 0
+
+
 def test_a_step_makes_up_for_the_loss():
     # Features and kernel together, with the smallest step that does.
     rng = np.random.default_rng(9)
