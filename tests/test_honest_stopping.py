@@ -369,6 +369,73 @@ def test_biaffine_rate_rises_for_a_tenth_and_falls_to_nothing() -> None:
     assert 0 < share(0.0) < 0.01
 
 
+SMALL = {"word_width": 4, "tag_width": 4, "width": 4, "layers": 1, "arc_width": 4, "label_width": 4}
+
+
+def test_biaffine_steps_are_of_the_rate_at_that_share_of_the_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates: list[float] = []
+    sizes: list[int] = []
+    real_adam, real_batch = biaffine_module.Adam, biaffine_module.make_batch
+
+    class Spy:
+        def __init__(self, weights: Any) -> None:
+            self._adam = real_adam(weights)
+
+        def step(self, gradient: Any, tables: Any, rate: float) -> None:
+            rates.append(rate)
+            self._adam.step(gradient, tables, rate)
+
+    def spy(vocabulary: Any, sentences: Sequence[Sentence], *, with_trees: bool) -> Any:
+        sizes.append(len(sentences))
+        return real_batch(vocabulary, sentences, with_trees=with_trees)
+
+    monkeypatch.setattr(biaffine_module, "Adam", Spy)
+    monkeypatch.setattr(biaffine_module, "make_batch", spy)
+    settings = BiaffineSettings(epochs=4, batch=30, rate=0.02, **SMALL)  # type: ignore[arg-type]
+    biaffine_module.train_biaffine_parser(TRAIN, settings=settings)
+    of, done = 4 * len(TRAIN), 0
+    assert sum(sizes) == of
+    for rate, size in zip(rates, sizes, strict=True):
+        part = done / of
+        rising, falling = 0.02 * (part + 0.0001) / 0.1, 0.02 * (1 - part) / 0.9
+        assert rate == pytest.approx(rising if part < 0.0999 else falling)
+        done += size
+
+
+def test_biaffine_batches_hold_the_rows_of_words_and_roots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    real = biaffine_module.make_batch
+
+    def spy(vocabulary: Any, sentences: Sequence[Sentence], *, with_trees: bool) -> Any:
+        sizes.append(len(sentences))
+        return real(vocabulary, sentences, with_trees=with_trees)
+
+    monkeypatch.setattr(biaffine_module, "make_batch", spy)
+    five = [s for s in generate(200, seed=23) if len(s) == 5][:6]
+    settings = BiaffineSettings(epochs=1, batch=12, **SMALL)  # type: ignore[arg-type]
+    biaffine_module.train_biaffine_parser(five, settings=settings)
+    assert sizes == [2, 2, 2]  # of six rows each
+
+
+@pytest.mark.parametrize("name", ["dropout", "column_dropout"])
+def test_biaffine_parser_leaves_activations_out_in_training(name: str) -> None:
+    parsers = [
+        biaffine_module.train_biaffine_parser(
+            TRAIN[:4],
+            settings=BiaffineSettings(
+                **{"epochs": 1, "dropout": 0.0, "column_dropout": 0.0, **SMALL, name: share}  # type: ignore[arg-type]
+            ),
+        )
+        for share in (0.0, 0.0, 0.5)
+    ]
+    none, again, half = (parser.to_files()["weights.npz"] for parser in parsers)
+    assert none == again != half
+
+
 @udpipe_parsers.needs_udpipe
 def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks: list[Any] = []
