@@ -190,6 +190,26 @@ def test_udpipe_says_why_it_cannot_train() -> None:
         train_udpipe_parser(single, settings=UdpipeSettings(**QUICK))
 
 
+@needs_udpipe
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("", "cannot be trained: no reason given"),  # no model either
+        ("raise SystemExit(3)", "cannot be trained: no reason given"),
+        ("print('so\\n\\n', file=sys.stderr)", "cannot be trained: so"),
+        ("open(sys.argv[2], 'w').close(); raise SystemExit('late')", "cannot be trained: late"),
+    ],
+)
+def test_udpipe_says_the_last_that_its_process_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    path = tmp_path / "process.py"
+    path.write_text(f"import sys\n{script}\n", encoding="utf-8")
+    monkeypatch.setattr(process, "__file__", str(path))
+    with pytest.raises(UserError, match=f"{message}$"):
+        train_udpipe_parser(SENTENCES[:3], settings=UdpipeSettings(**QUICK))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel")
 @needs_udpipe
 def test_udpipe_training_ends_with_its_parent(tmp_path: Path) -> None:
