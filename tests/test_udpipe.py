@@ -198,6 +198,10 @@ def test_udpipe_says_why_it_cannot_train() -> None:
         ("raise SystemExit(3)", "cannot be trained: no reason given"),
         ("print('so\\n\\n', file=sys.stderr)", "cannot be trained: so"),
         ("open(sys.argv[2], 'w').close(); raise SystemExit('late')", "cannot be trained: late"),
+        (r"sys.stderr.buffer.write(b'bad \xff')", "cannot be trained: bad \ufffd"),
+        # It finds the modules that this process finds, and none beside the script.
+        ("import found_here; sys.exit(found_here.WORD)", "cannot be trained: here"),
+        ("import beside", "No module named 'beside'"),
     ],
 )
 def test_udpipe_says_the_last_that_its_process_told(
@@ -205,6 +209,10 @@ def test_udpipe_says_the_last_that_its_process_told(
 ) -> None:
     path = tmp_path / "process.py"
     path.write_text(f"import sys\n{script}\n", encoding="utf-8")
+    (tmp_path / "beside.py").touch()
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "found_here.py").write_text("WORD = 'here'\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "modules")
     monkeypatch.setattr(process, "__file__", str(path))
     with pytest.raises(UserError, match=f"{message}$"):
         train_udpipe_parser(SENTENCES[:3], settings=UdpipeSettings(**QUICK))
