@@ -225,6 +225,7 @@ def test_biaffine_mistakes_have_names() -> None:
     with pytest.raises(UserError, match=r"^my\.conllu:7: no tree to"):
         train_biaffine_parser([NEW[0], replace(bare, path="my.conllu", line=7)])
     parser = trained()
+    assert parser.vocabulary.reads_xpos
     assert parser.about == {"sentences": 300, "words": sum(len(s) for s in SENTENCES)}
     with pytest.raises(ValueError, match="k is 0"):
         parser.kbest(NEW, k=0, inventory=LabelInventory())

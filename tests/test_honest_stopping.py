@@ -464,6 +464,8 @@ def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPat
     assert sorted(forms) == sorted(list(s.forms) for s in TRAIN)
     assert forms != [list(s.forms) for s in TRAIN]
     assert tasks[1]["dev"] == []
+    train_udpipe_parser(TRAIN, settings=UdpipeSettings(**{**quick, "seed": 5}))
+    assert tasks[2] == tasks[1]
 
 
 def test_spacy_s_parser_learns_from_train_and_keeps_the_best_state_on_dev(

@@ -213,9 +213,12 @@ def test_udpipe_says_the_last_that_its_process_told(
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "found_here.py").write_text("WORD = 'here'\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path / "modules")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr(process, "__file__", str(path))
     with pytest.raises(UserError, match=f"{message}$"):
         train_udpipe_parser(SENTENCES[:3], settings=UdpipeSettings(**QUICK))
+    assert not list((tmp_path / "here").iterdir())  # its files lie elsewhere
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel")
