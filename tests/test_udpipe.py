@@ -184,6 +184,20 @@ def test_udpipe_takes_whatever_a_treebank_holds(tmp_path: Path) -> None:
 
 
 @needs_udpipe
+def test_udpipe_names_the_root_as_train_does_most_often() -> None:
+    def named(sentence: Sentence, label: str) -> Sentence:
+        deprels = [label if d == "root" else d for d in sentence.deprels]
+        return sentence.with_tree(sentence.heads, deprels)
+
+    names = ["main"] * 6 + ["other"] * 3 + ["head"]
+    sentences = [named(s, label) for s, label in zip(SENTENCES, names, strict=False)]
+    settings = UdpipeSettings(**{**QUICK, "iterations": 1})
+    assert train_udpipe_parser(sentences, settings=settings).root_label == "main"
+    # Of equals the last by name.
+    assert train_udpipe_parser(sentences[3:9], settings=settings).root_label == "other"
+
+
+@needs_udpipe
 def test_udpipe_says_why_it_cannot_train() -> None:
     single = [Sentence.from_columns(forms=["a"], heads=[0], deprels=["root"])] * 3
     with pytest.raises(UserError, match=r"cannot be trained: UDPipe: .*deprel different from"):
