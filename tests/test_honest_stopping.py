@@ -323,6 +323,25 @@ def plain_spread(scores: Any, first: Any) -> float:
     return math.sqrt(sum(squares) / len(squares))
 
 
+def test_a_kernel_s_size_is_its_spread_among_the_arcs_into_the_same_word() -> None:
+    scores = np.random.default_rng(3).normal(size=8)
+    first = np.array([0, 0, 1, 4, 4, 6, 8])  # no arc, one, three ...
+    assert kernel_tuning._spread(scores, first) == pytest.approx(plain_spread(scores, first))
+    assert kernel_tuning._spread(np.zeros(0), np.zeros(3, dtype=np.int64)) == 0.0
+
+
+def test_a_kernel_of_old_is_no_part_of_what_is_tuned() -> None:
+    parser = trained(TRAIN, epochs=1, kernel_scale=0.1)
+    bare = replace(parser, kernel=None)
+    results = [
+        tune_gamma(p, parser.kernel, DEV, grid=(0.0, 0.3), n_threads=1) for p in (parser, bare)
+    ]
+    assert results[0][1] == results[1][1]
+    tuned, (row,) = tune_gamma(parser, parser.kernel, DEV, grid=(0.0,), n_threads=1)
+    assert tuned.kernel is None
+    assert row.gamma == 0
+
+
 def test_no_gamma_is_tuned_on_nothing() -> None:
     for grid, dev in (((), DEV), ((0.0,), [])):
         with pytest.raises(ValueError, match="no gamma or no sentence to tune with"):
