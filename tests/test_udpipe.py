@@ -226,6 +226,7 @@ def test_udpipe_says_the_last_that_its_process_told(
     (tmp_path / "beside.py").touch()
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "found_here.py").write_text("WORD = 'here'\n", encoding="utf-8")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     monkeypatch.syspath_prepend(tmp_path / "modules")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
