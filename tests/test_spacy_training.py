@@ -39,6 +39,10 @@ def test_train_spacy_parser_learns_and_reports_steps(tmp_path):
     assert {step.of for step in steps} == {40}
     assert [step.step for step in steps if step.scores] == [0, 10, 20, 30, 40]
     assert steps[-1].scores["dep_las"] == 1.0
+    evaluated = [step.losses for step in steps if step.scores]
+    assert all(losses.keys() == {"parser"} for losses in evaluated)
+    assert evaluated[1]["parser"] > evaluated[-1]["parser"] > 0
+    assert not any(step.losses for step in steps if not step.scores)
 
 
 def test_train_spacy_parser_is_deterministic_and_heeds_the_seed(tmp_path):
