@@ -142,8 +142,11 @@ def began(begun, *args, **options):
 
 
 def test_training_reads_the_sentences_by_the_package_s_reader(begun):
-    dev = [nonprojective_tree()]
-    config = began(begun, dev=dev)
+    dev, own = [nonprojective_tree()], train_parser.load_spacy_config(None)
+    own["training"]["train_corpus"] = own["training"]["dev_corpus"] = "corpora.mine"
+    own["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
+    config = began(begun, dev=dev, config=own)
+    assert config["training"]["logger"] == {"@loggers": "tk_spacy.ProgressLogger.v1"}
     assert {name: Path(block.pop("path")).name for name, block in config["corpora"].items()} == {
         "train": "train.conllu", "dev": "dev.conllu",
     }  # fmt: skip
@@ -157,9 +160,12 @@ def test_training_reads_the_sentences_by_the_package_s_reader(begun):
 
 
 def test_training_without_dev_neither_evaluates_nor_stops_early(begun):
-    training = began(begun, max_steps=50)["training"]
-    assert training["max_steps"] == 50
-    assert training["eval_frequency"] > 50
+    assert train_parser.load_spacy_config(None)["training"]["eval_frequency"] < 5000
+    config = train_parser.load_spacy_config(None, max_steps=5000)
+    config["training"]["patience"] = 7
+    training = began(begun, config=config)["training"]
+    assert training["max_steps"] == 5000
+    assert training["eval_frequency"] > 5000
     assert training["patience"] == 0  # spaCy's word for never
     assert begun[-1]["corpora"]["dev"]["path"] is None
 
@@ -178,6 +184,11 @@ def test_training_reads_tags_as_the_config_says(begun, reader, told, expected):
     config["corpora"]["train"] = {"@readers": reader, "path": "x.conllu", **told}
     of_both = began(begun, config=config, dev=[nonprojective_tree()])["corpora"]
     assert [of_both[name]["gold_tags"] for name in ("train", "dev")] == [expected] * 2
+    # Configs that name no corpora.
+    config["corpora"] = {}
+    assert began(begun, config=config)["corpora"]["train"]["gold_tags"]
+    del config["corpora"]
+    assert began(begun, config=config)["corpora"]["train"]["gold_tags"]
 
 
 def test_steps_and_seed_replace_the_config_s(begun):
