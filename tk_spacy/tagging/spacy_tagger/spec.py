@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.errors import UserError
-from tk_spacy.tagging.base import Report
+from tk_spacy.tagging.base import StepReport
 from tk_spacy.tagging.kinds import TaggerKind
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import FilledColumns
@@ -89,7 +89,7 @@ class SpacyTaggerSpec:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train the taggers and write their pipeline."""
         from tk_spacy.tagging.spacy_tagger.training import train_spacy_tagger  # noqa: PLC0415

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe.library import version
-from tk_spacy.tagging.base import Report
+from tk_spacy.tagging.base import StepReport
 from tk_spacy.tagging.kinds import TaggerKind
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.validation import Limits, check_names_of, check_values
@@ -107,7 +107,7 @@ class UdpipeTaggerSpec:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train a tagger, in a process of its own, and write its files."""
         from tk_spacy.tagging.udpipe.training import train_udpipe_tagger  # noqa: PLC0415
