@@ -186,6 +186,7 @@ def test_cli_interrupted_training_says_how_to_resume(
     process = start(
         "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--folds", 2,
         "--views", "spacy", "--processes", 2, "--max-steps", 10_000, "--threads", 1,
+        "--tags", "gold",
     )  # fmt: skip
     work = tmp_path / "model.work"
     try:

@@ -200,7 +200,7 @@ def test_text_training_says_what_it_does(tmp_path: Path) -> None:
     assert made.tokenizer["epochs"] == 1
     assert made.multiword == {}
     info = invoke("info", model())
-    assert "UDPipe, 1 epochs" in info.stdout
+    assert "UDPipe, 1 epoch" in info.stdout
     report = json.loads((model() / "report.json").read_text(encoding="utf-8"))
     assert report["run_time"]["tagger"]["tokenizer"] > 0
 

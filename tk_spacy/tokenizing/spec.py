@@ -96,4 +96,5 @@ def make_tokenizer(text: str) -> UdpipeTokenizerSpec | None:
 
 def tokenizer_line(about: Mapping[str, Any]) -> str:
     """One line about a model's tokenizer, from what its spec told about it."""
-    return f"UDPipe, {about.get('epochs')} epochs"
+    epochs = about.get("epochs")
+    return f"UDPipe, {epochs} epoch{'s' * (epochs != 1)}"
