@@ -16,6 +16,7 @@ from tk_spacy.parallel.executor import LocalExecutor
 from tk_spacy.tokenizing.job import TokenizerJob
 from tk_spacy.tokenizing.paragraphs import MOST, clean, paragraphs
 from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec, make_tokenizer
+from tk_spacy.tokenizing.training import train_udpipe_tokenizer
 from tk_spacy.tokenizing.udpipe import LONGEST, UdpipeTokenizer
 from tk_spacy.treebank.surface import surface_tokens
 
@@ -203,6 +204,22 @@ def test_tokenizer_job_is_taken_over_and_made_again(tmp_path: Path) -> None:
         assert len(other.tasks()) == 1
     (tmp_path / "tokenizer" / "tokenizer.udpipe").write_bytes(b"cut")
     assert len(job.tasks()) == 1
+
+
+def test_tokenizer_learns_ever_slower_where_no_dev_part_chooses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def run_trainer(train: list[str], dev: list[str], *, tokenizer: str, **_: object) -> bytes:
+        asked.append(tokenizer)
+        return b"model"
+
+    monkeypatch.setattr("tk_spacy.tokenizing.training.run_trainer", run_trainer)
+    for dev in (part("dev"), []):
+        train_udpipe_tokenizer(part("train"), dev)
+    with_dev, without = asked
+    assert without == f"{with_dev};learning_rate_final=0.0005"
 
 
 def test_tokenizer_is_made_from_its_name() -> None:

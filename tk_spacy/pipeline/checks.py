@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spacy.errors import Errors
@@ -66,4 +66,19 @@ def untrained(name: str, attribute: str = "reranker") -> str:
     return (
         f"{Errors.E109.format(name=name)} Or load a trained model: name it as model in "
         f"[initialize.components.{name}], or set the component's `{attribute}`."
+    )
+
+
+def unsplit(known: Mapping[str, str], words: Iterable[str]) -> str | None:
+    """What to say of the first word that is a multiword token; None where there is none.
+
+    known: multiword tokens in lower case, and their words.
+    """
+    found = next((word for word in words if word.lower() in known), None)
+    if found is None:
+        return None
+    return (
+        f"{found!r} is a multiword token in the treebank ({known[found.lower()]}), which the "
+        "tokenizer does not split: such sentences are parsed worse; give Docs with the treebank's "
+        "words, or train a model with a tokenizer of its own"
     )

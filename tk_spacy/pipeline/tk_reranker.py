@@ -16,7 +16,7 @@ from spacy.training import Example
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import TK_RERANKER, backward_name
 from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
-from tk_spacy.pipeline.checks import check_config, check_count
+from tk_spacy.pipeline.checks import check_config, check_count, unsplit
 from tk_spacy.pipeline.parser_base import check_source
 from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
 from tk_spacy.spacy_io.extensions import EXTENSION, register_extension
@@ -177,16 +177,10 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
     def _warn_of_multiword(self, known: Mapping[str, str], doc: Doc) -> None:
         """Warn where a Doc has a word that was never one, but several, in the treebank."""
-        if not known or MULTIWORD in self._warned:
-            return
-        found = next((token.text for token in doc if token.text.lower() in known), None)
-        if found is not None:
-            self._warn(
-                MULTIWORD,
-                f"{found!r} is a multiword token in the treebank ({known[found.lower()]}), which "
-                "the tokenizer does not split: such sentences are parsed worse; give Docs with the "
-                "treebank's words, or train a model with a tokenizer of its own",
-            )
+        if known and MULTIWORD not in self._warned:
+            text = unsplit(known, (token.text for token in doc))
+            if text is not None:
+                self._warn(MULTIWORD, text)
 
     def _is_warned_of(self) -> bool:
         """Whether a parser before it has warned of Docs without sentence bounds already."""

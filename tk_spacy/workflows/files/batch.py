@@ -23,6 +23,7 @@ from tk_spacy.workflows.files.inputs import (
     TEXT_SUFFIX,
     InputForm,
     InputReader,
+    asked_form,
     check_form,
     estimate_text,
     form_of,
@@ -84,7 +85,7 @@ def rerank_files(
     return _work_on_files(
         model, partial(_open_reranker, model, k, files, deps, check_tags(tags), check_form(form)),
         inputs, output, command="rerank",
-        settings={"k": k, "deps": deps, **asked(tags), **_asked_form(form)}, form=form,
+        settings={"k": k, "deps": deps, **asked(tags), **asked_form(form)}, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
@@ -112,7 +113,7 @@ def parse_files(
     return _work_on_files(
         model, partial(_open_parser, model, k, deps, check_tags(tags), check_form(form)),
         inputs, output, command="parse",
-        settings={"k": k, "deps": deps, **asked(tags), **_asked_form(form)}, form=form,
+        settings={"k": k, "deps": deps, **asked(tags), **asked_form(form)}, form=form,
         overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
@@ -252,11 +253,6 @@ def total(results: Sequence[FileResult]) -> FileResult:
     if final:
         whole.final = np.sum(final, axis=0)
     return whole
-
-
-def _asked_form(form: InputForm) -> dict[str, str]:
-    """The form where it is not the default: results of before there was one stay up to date."""
-    return {} if form == "auto" else {"form": form}
 
 
 def find_jobs(inputs: Sequence[Path], output: Path, *, form: InputForm = "auto") -> list[Job]:

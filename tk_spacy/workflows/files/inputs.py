@@ -30,6 +30,11 @@ def check_form(form: str) -> InputForm:
     raise UserError(f"input form is {form!r}; choose from {', '.join(INPUT_FORMS)}")
 
 
+def asked_form(form: InputForm) -> dict[str, str]:
+    """The form where it is not the default: results of before there was one stay up to date."""
+    return {} if form == "auto" else {"form": form}
+
+
 def form_of(path: Path, form: InputForm) -> Form:
     """What a file is taken for: what is said, or with "auto" what its name and its start tell.
 
