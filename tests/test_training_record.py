@@ -69,7 +69,7 @@ def single_trees(files: dict[str, Path], folder: Path) -> dict[str, Path]:
     return made
 
 
-def write_known(path: Path, sentences: list[Sentence], *, known: bool) -> None:
+def write_known(path: Path, sentences: list[Sentence], *, known: bool, source: str = "a") -> None:
     """Lists whose base tree is the gold one, or the worst one."""
     rng, inventory = random.Random(1), LabelInventory()
     pairs = []
@@ -79,7 +79,7 @@ def write_known(path: Path, sentences: list[Sentence], *, known: bool) -> None:
         worst = (trees.heads == s.heads).sum(axis=1).argsort()
         wrong = [(trees.heads[j], trees.deprels(j), -float(i)) for i, j in enumerate(worst)]
         rows = [gold, *wrong] if known else wrong
-        pairs.append((s, CandidateList.build(rows, inventory=inventory, sources=("a",), base=0)))
+        pairs.append((s, CandidateList.build(rows, inventory=inventory, sources=(source,), base=0)))
     write_kbest(path, pairs)
 
 
@@ -229,6 +229,7 @@ def test_what_is_written_is_what_is_told(run: Run) -> None:
     assert "seed = 6" in (output / "training.cfg").read_text(encoding="utf-8")
     assert list(run.report.betas) == ["sampling", "sampling-order2-seed5", "chains", "combiner"]
     assert run.report.betas == dict(run.reranker.combination.betas)
+    assert run.reranker.combiner is not None
     # What nobody asked to keep is gone.
     assert not run.options.work_directory.exists()
     assert {path.name for path in output.parent.iterdir()} == {"UD_Owls", "trees", "model"}
@@ -263,6 +264,25 @@ def test_each_warning_is_told_once(run: Run, tmp_path: Path) -> None:
     assert report.about["upstream"] == {"trained": False, "pipeline": None, "folds": None}
     assert report.about["views"] == {}
     assert report.about["title"] == "UD_Owls"
+
+
+def test_settings_left_open_suit_the_lists_of_train(run: Run, tmp_path: Path) -> None:
+    lists = {name: tmp_path / f"{name}.kbest.conllu" for name in ("train", "dev")}
+    for name, path in lists.items():
+        write_known(path, load_treebank(run.files[name]), known=False, source="sampling")
+    report = train_pipeline(
+        TrainOptions(
+            train=run.files["train"], dev=run.files["dev"], output=tmp_path / "model", threads=1,
+            candidates=lists["train"], dev_candidates=lists["dev"],
+            settings=Settings(iterations=1, bits=10, manual_parts=("arc",)),
+            left_open=frozenset({"list_scale"}),
+        )
+    )  # fmt: skip
+    settings = report.about["settings"]
+    # What suits the sampling parser; the others were chosen.
+    assert (settings["list_scale"], settings["kernel_scale"]) == (0.3, 0.1)
+    assert settings["manual_parts"] == ("arc",)
+    assert report.run_time.tokens_per_second == report.parts["dev"].tokens_per_second
 
 
 def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> None:
