@@ -499,6 +499,20 @@ def test_ready_lists_are_used_as_they_are(tmp_path: Path, monkeypatch: pytest.Mo
     }
 
 
+def test_lists_of_folds_alone_have_no_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(tmp_path, monkeypatch, A)
+    plan = planned(tmp_path, monkeypatch, A, **known_lists(tmp_path, "dev", "test"))
+    watcher = Watcher()
+    made = candidate_lists(Stages(watcher, Meter()), plan)
+    assert watcher.begun == ["training the a parser, 2 folds"]
+    assert made.lists["dev"] is plan.parts["dev"].lists
+    assert len(made.lists["train"]) == SIZES["train"]
+    assert made.speeds == {}  # the folds' parsers are no part of the model
+    assert made.seconds["a"].keys() == {"whole", "folds"}
+
+
 def test_without_parsers_there_is_nothing_to_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
