@@ -230,6 +230,12 @@ def test_what_is_written_is_what_is_told(run: Run) -> None:
     assert list(run.report.betas) == ["sampling", "sampling-order2-seed5", "chains", "combiner"]
     assert run.report.betas == dict(run.reranker.combination.betas)
     assert run.reranker.combiner is not None
+    for part in run.report.parts.values():
+        assert list(part.scores) == [
+            "base parser", "sampling-order2-seed5 parser", "chains parser", "first of the list",
+            "plain vote", "arc combiner", "base reranker", "kernel reranker", "final system",
+            "oracle",
+        ]  # fmt: skip
     # What nobody asked to keep is gone.
     assert not run.options.work_directory.exists()
     assert {path.name for path in output.parent.iterdir()} == {"UD_Owls", "trees", "model"}
