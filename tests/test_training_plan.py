@@ -9,7 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_training_record import LEAST, SIZES, single_trees, words, write_known, write_parts
+from test_training_record import (
+    LEAST,
+    SIZES,
+    rewritten,
+    single_trees,
+    words,
+    write_known,
+    write_parts,
+)
 
 from tk_spacy.errors import UserError
 from tk_spacy.reranker.settings import Settings
@@ -164,19 +172,6 @@ def test_sentences_of_train_in_a_part_are_told_of_above_a_half() -> None:
     assert list(overlap_notes(parts)) == [
         "100% of the sentences of dev stand in train too: its scores flatter"
     ]
-
-
-def rewritten(path: Path, column: int, value: Any) -> None:
-    """value: of a row's number, in that column of every word."""
-    number = 0
-    lines = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        row = line.split("\t")
-        if len(row) == 10:
-            row[column] = value(number)
-            number += 1
-        lines.append("\t".join(row))
-    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 @pytest.mark.parametrize("part", ["train", "dev"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,19 @@ def write_parts(folder: Path) -> dict[str, Path]:
         files[name] = folder / f"xx_owls-ud-{name}.conllu"
         write_conllu(files[name], [made.pop() for _ in range(size)])
     return files
+
+
+def rewritten(path: Path, column: int, value: Any) -> None:
+    """value: of a row's number, in that column of every word."""
+    number = 0
+    lines = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        row = line.split("\t")
+        if len(row) == 10:
+            row[column] = value(number)
+            number += 1
+        lines.append("\t".join(row))
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def digest(path: Path) -> str:
@@ -89,6 +103,8 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.files = write_parts(folder / "UD_Owls")
         (folder / "UD_Owls" / "README.md").write_text("License: CC BY 4.0\n", encoding="utf-8")
+        # Tags in train alone, which nothing can learn from.
+        rewritten(self.files["dev"], 4, lambda _: "_")
         self.trees = single_trees(self.files, folder / "trees")
         self.options = TrainOptions(
             **self.files,
@@ -173,6 +189,10 @@ def test_both_rerankers_learn_with_the_settings_that_were_asked_for(run: Run) ->
     # The labels that a tree can have are those of the lists.
     seen = {d for path in run.files.values() for s in load_treebank(path) for d in s.deprels}
     assert {"root", "dep"} <= set(schema.labels) <= seen | {"dep"}
+    # The words are those of train, and dev is asked for no more than whether tags can be read.
+    forms = {form for s in load_treebank(run.files["train"]) for form in s.forms}
+    assert set(schema.values[0]) == forms
+    assert schema.pos_column == "UPOS"
     assert schema.use_lemma
     assert [extra.name for extra in schema.extras] == ["suffix2"]
     run_time = run.report.run_time
@@ -221,7 +241,9 @@ def test_the_times_of_a_training_are_told(run: Run) -> None:
 def test_what_is_written_is_what_is_told(run: Run) -> None:
     output = run.options.output
     text = (output / "report.json").read_text(encoding="utf-8")
-    assert "Eulen von Århus" in text  # as it is written, for people too
+    # For people too: a value a line, and names as they are written.
+    assert '\n    "title": "Eulen von Århus",\n' in text
+    assert text.endswith("}\n")
     saved = TrainReport.from_dict(json.loads(text))
     assert json.loads(text) == json.loads(json.dumps(run.report.to_dict()))
     assert (saved.parts, saved.run_time) == (run.report.parts, run.report.run_time)
@@ -289,6 +311,43 @@ def test_settings_left_open_suit_the_lists_of_train(run: Run, tmp_path: Path) ->
     assert (settings["list_scale"], settings["kernel_scale"]) == (0.3, 0.1)
     assert settings["manual_parts"] == ("arc",)
     assert report.run_time.tokens_per_second == report.parts["dev"].tokens_per_second
+
+
+def test_a_model_is_there_though_the_work_cannot_be_removed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rmdir = os.rmdir
+
+    def refuse(path: Any, **where: Any) -> None:
+        if str(path).endswith(".work"):
+            raise PermissionError(13, "Permission denied", str(path))
+        rmdir(path, **where)
+
+    monkeypatch.setattr(os, "rmdir", refuse)
+    files = {name: run.files[name] for name in ("train", "dev")}
+    made = train_pipeline(
+        TrainOptions(
+            **files, output=tmp_path / "model", parsers=("sampling",), folds=2, processes=1,
+            threads=1, k=3, parser_settings={"sampling": LEAST},
+            settings=Settings(iterations=1, bits=10, manual_parts=("arc",), kernel_parts=()),
+        )
+    )  # fmt: skip
+    assert open_model(tmp_path / "model").report is not None
+    assert list(made.parts) == ["dev"]
+    # Of a training that trains no parser a work directory beside it is none of its business.
+    (tmp_path / "other.work").mkdir()
+    lists = {name: tmp_path / f"{name}.kbest.conllu" for name in files}
+    for name, path in lists.items():
+        write_known(path, load_treebank(files[name]), known=False)
+    monkeypatch.undo()
+    train_pipeline(
+        TrainOptions(
+            **files, output=tmp_path / "other", threads=1, candidates=lists["train"],
+            dev_candidates=lists["dev"],
+            settings=Settings(iterations=1, bits=10, manual_parts=("arc",), kernel_parts=()),
+        )
+    )  # fmt: skip
+    assert (tmp_path / "other.work").is_dir()
 
 
 def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> None:
