@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from counting_parser import CountingParser
 from test_parsers import SENTENCES, A, B, folded
-from test_training_record import SIZES, words, write_known, write_parts
-from trainings import Recorder
+from test_training_record import SIZES, Watcher, words, write_known, write_parts
 
 from tk_spacy.ensemble import full_training, jackknife, trained_parsers
 from tk_spacy.ensemble.full_training import WholeTraining
@@ -352,17 +351,6 @@ def test_what_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 # Lists for a training
-
-
-class Watcher(Recorder):
-    """Remembers the steps too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps: list[tuple[str, int, int]] = []
-
-    def update(self, stage: str, done: int, total: int) -> None:
-        self.steps.append((stage, done, total))
 
 
 def planned(

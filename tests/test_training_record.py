@@ -97,6 +97,17 @@ def write_known(path: Path, sentences: list[Sentence], *, known: bool, source: s
     write_kbest(path, pairs)
 
 
+class Watcher(Recorder):
+    """Remembers the steps too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[tuple[str, int, int]] = []
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        self.steps.append((stage, done, total))
+
+
 class Run:
     """A training of three parsers, one of them in files, with an own value for every option."""
 
@@ -121,7 +132,7 @@ class Run:
         )  # fmt: skip
         self.taught: list[Any] = []
         self.base: list[Any] = []
-        self.recorder = Recorder()
+        self.recorder = Watcher()
         learn, train = pipeline_module.learn, pipeline_module.train_reranker
 
         def spy_learn(schema: Any, items: Any, settings: Any, **kwargs: Any) -> Any:
@@ -238,6 +249,16 @@ def test_the_times_of_a_training_are_told(run: Run) -> None:
     assert run.recorder.begun == run.recorder.ended == [*list(time.stages)[:9], "saving"]
 
 
+def test_each_stage_tells_how_far_it_is(run: Run) -> None:
+    last = {stage: (done, total) for stage, done, total in run.recorder.steps}
+    assert last["scoring dev"] == (SIZES["dev"], SIZES["dev"])
+    assert last["scoring test"] == (SIZES["test"], SIZES["test"])
+    assert last["combining the parsers"][0] == last["combining the parsers"][1] > 1
+    # Two epochs over 17 lists; of the kernel's reranker parts are trained before, to tune it.
+    assert last["training the base reranker"] == last["  training"] == (34, 34)
+    assert last["  tuning"][0] == last["  tuning"][1] > 1
+
+
 def test_what_is_written_is_what_is_told(run: Run) -> None:
     output = run.options.output
     text = (output / "report.json").read_text(encoding="utf-8")
@@ -281,6 +302,8 @@ def test_each_warning_is_told_once(run: Run, tmp_path: Path) -> None:
         progress=recorder,
     )  # fmt: skip
     assert recorder.warnings == list(report.notes)
+    assert "training the base reranker" in recorder.begun
+    assert "training the kernel reranker" not in recorder.begun
     *others, last = recorder.warnings
     assert last.startswith("the base parser has 100.0 UAS on train, but ")
     assert others
