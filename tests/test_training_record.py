@@ -323,7 +323,7 @@ def test_settings_left_open_suit_the_lists_of_train(run: Run, tmp_path: Path) ->
         write_known(path, load_treebank(run.files[name]), known=False, source="sampling")
     report = train_pipeline(
         TrainOptions(
-            train=run.files["train"], dev=run.files["dev"], output=tmp_path / "model", threads=1,
+            train=run.files["train"], dev=run.files["dev"], output=tmp_path / "model", threads=2,
             candidates=lists["train"], dev_candidates=lists["dev"],
             settings=Settings(iterations=1, bits=10, manual_parts=("arc",)),
             left_open=frozenset({"list_scale"}),
@@ -333,6 +333,7 @@ def test_settings_left_open_suit_the_lists_of_train(run: Run, tmp_path: Path) ->
     # What suits the sampling parser; the others were chosen.
     assert (settings["list_scale"], settings["kernel_scale"]) == (0.3, 0.1)
     assert settings["manual_parts"] == ("arc",)
+    assert report.run_time.threads == 2
     assert report.run_time.tokens_per_second == report.parts["dev"].tokens_per_second
 
 
@@ -380,7 +381,15 @@ def test_a_model_is_there_though_the_work_cannot_be_removed(
 def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> None:
     """What spaCy's parser says of its twin is told of the model: its component asks for it."""
     plan: Any = SimpleNamespace(
-        options=replace(run.options, title=None),
+        options=TrainOptions(
+            train=run.files["train"],
+            dev=run.files["dev"],
+            output=Path("model"),
+            k=4,
+            parsers=("spacy",),
+            spacy_pipeline="xx_owls",
+            search="beam",
+        ),
         parts={},
         parsers=[
             SimpleNamespace(name="other", about=lambda: {"backward": False}),
@@ -392,6 +401,8 @@ def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> No
     made = pipeline_module._provenance(plan, [SimpleNamespace(sources=("other", "spacy"))])
     assert made.backward is True
     assert made.folds is None
+    assert made.pipeline == "xx_owls"
+    assert (made.candidates.k, made.candidates.search) == (4, "beam")  # type: ignore[union-attr]
     assert made.sources == ("other", "spacy")
     assert made.title == "UD_Owls"
 
@@ -404,6 +415,7 @@ def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> No
         ("corpora/owls_train.conllu", "owls"),
         ("corpora/owls.train.conllu", "owls"),
         ("corpora/owls.conllu", "owls"),
+        ("corpora/MAX-train.conllu", "MAX"),
         ("owls/train.conllu", "owls"),
         ("owls/-train.conllu", "owls"),
     ],
