@@ -317,7 +317,11 @@ def test_each_warning_is_told_once(run: Run, tmp_path: Path) -> None:
     assert report.about["title"] == "UD_Owls"
 
 
-def test_settings_left_open_suit_the_lists_of_train(run: Run, tmp_path: Path) -> None:
+def test_settings_left_open_suit_the_lists_of_train(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A forked process, as tests of mutants are, uses one thread whatever it is asked for.
+    monkeypatch.setattr(pipeline_module, "effective_n_threads", lambda asked: asked)
     lists = {name: tmp_path / f"{name}.kbest.conllu" for name in ("train", "dev")}
     for name, path in lists.items():
         write_known(path, load_treebank(run.files[name]), known=False, source="sampling")
