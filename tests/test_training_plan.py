@@ -21,7 +21,7 @@ from test_training_record import (
 
 from tk_spacy.errors import UserError
 from tk_spacy.reranker.settings import Settings
-from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.treebank.data_notes import XPOS_NOTE
 from tk_spacy.workflows.train import inputs
 from tk_spacy.workflows.train.inputs import check_sources, make_plan, overlap_notes, read_lists
@@ -141,10 +141,12 @@ def test_lists_without_a_choice_are_named_by_their_file(
 def test_enough_sentences_for_the_folds_are_two_each(files: dict[str, Path]) -> None:
     assert SIZES["train"] == 17
     assert make_plan(options(files, folds=8)).jackknifes
+    write_conllu(files["train"], load_treebank(files["train"])[:16])
+    assert make_plan(options(files, folds=8)).jackknifes
     with pytest.raises(UserError) as error:
         make_plan(options(files, folds=9))
     assert str(error.value) == (
-        f"{files['train']}: 17 sentences are too few for 9 folds; give at least 18, or fewer folds"
+        f"{files['train']}: 16 sentences are too few for 9 folds; give at least 18, or fewer folds"
     )
 
 
@@ -257,6 +259,14 @@ def test_parsers_are_made_as_the_options_say(
     asked = given_parsers(monkeypatch, Checking(kind="spacy"))
     make_plan(options(files, parsers=("spacy",), spacy_pipeline="xx_owls", folds=5))
     assert asked[0][1]["spacy_pipeline"] == "xx_owls"
+
+
+def test_parsers_and_ready_lists_must_have_the_same_scores(
+    files: dict[str, Path], lists: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_parsers(monkeypatch, Checking(sources=("b",)))
+    with pytest.raises(UserError, match="parsers have the scores 'b', the candidates of dev 'a': "):
+        make_plan(options(files, **ready(lists, "dev")))
 
 
 def test_parsers_check_train_and_the_parts_that_they_parse(
