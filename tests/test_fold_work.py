@@ -174,6 +174,35 @@ def test_threads_and_processes_are_those_that_are_asked_for(
     assert asked == [(2, {"processes": 1, "n_threads": None})]
 
 
+def test_parsers_are_given_their_part_of_the_data_and_the_threads(tmp_path: Path) -> None:
+    told: list[Any] = []
+
+    class Telling(CountingParser):
+        def train(
+            self, train: Any, dev: Any, directory: Path, *, n_threads: int | None, report: Any
+        ) -> None:
+            told.append(("train", texts(train), texts(dev), n_threads))
+            super().train(train, dev, directory, n_threads=n_threads, report=report)
+
+        def open(self, directory: Path, *, inventory: Any, n_threads: int | None = None) -> Any:
+            told.append(("open", n_threads))
+            return super().open(directory, inventory=inventory, n_threads=n_threads)
+
+    def texts(sentences: Any) -> list[str]:
+        return [" ".join(s.forms) for s in sentences]
+
+    dev = SENTENCES[:3]
+    parser = Telling(name="a")
+    WholeTraining(SENTENCES, dev, [parser], directory=tmp_path / "all").run(n_threads=3)
+    assert told == [("train", texts(SENTENCES), texts(dev), 3)]
+    told.clear()
+    folded(tmp_path / "folds", parser, n_threads=2)
+    assert told == [
+        ("train", texts(SENTENCES[8:]), [], 2), ("open", 2),
+        ("train", texts(SENTENCES[:8]), [], 2), ("open", 2),
+    ]  # fmt: skip
+
+
 # What is left behind and taken over
 
 
