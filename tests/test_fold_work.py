@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from collections.abc import Callable
@@ -81,6 +82,14 @@ def test_a_jackknife_tells_how_much_of_all_its_work_is_done(tmp_path: Path) -> N
     jackknife.jackknife(SENTENCES, [A, hard], **again, progress=seen.append)
     assert seen == [FoldProgress(fold, "resumed", 1, 1) for fold in (0, 1)]
     jackknife.jackknife(SENTENCES, [A, hard], **again)  # to nobody
+    # Parsers that are taken over are no work.
+    for fold in ("fold-01", "fold-02"):
+        (tmp_path / "a" / "b" / f"{fold}.json").unlink()
+    seen.clear()
+    jackknife.jackknife(SENTENCES, [A, hard], **again, progress=seen.append)
+    assert {step.stage for step in seen} == {"parse", "done"}
+    assert seen[0].overall == pytest.approx(first / 8 / (first + second))
+    assert seen[-1].overall == 1.0
 
 
 def test_what_a_parser_in_files_costs_is_its_lists(tmp_path: Path) -> None:
@@ -103,6 +112,26 @@ def test_what_a_parser_in_files_costs_is_its_lists(tmp_path: Path) -> None:
     assert {step.parser for step in seen if step.stage == "train"} == {"a"}
     _, _, notes = folded(tmp_path / "w", A, Given(name="given"), k=5)
     assert notes == [f"taken over from {tmp_path / 'w'}: a parser of fold 1, 2"]
+
+
+def test_a_parser_that_counts_wrongly_is_at_most_done(tmp_path: Path) -> None:
+    class Odd(CountingParser):
+        """Knows at first not how many steps there are, and then makes more than it said."""
+
+        def train(self, *given: Any, report: Any, **how: Any) -> None:
+            super().train(*given, report=lambda done, of: None, **how)
+            for step in ((0, 0), (1, 2), (3, 2), (1, 2)):
+                report(*step)
+
+    seen: list[FoldProgress] = []
+    jackknife.jackknife(
+        SENTENCES, [Odd(name="odd")], workdir=tmp_path, folds=2, k=4, processes=1,
+        progress=seen.append,
+    )  # fmt: skip
+    first, second = HALVES
+    whole = 1.5 * (first + second)
+    steps = [step.overall for step in seen if (step.fold, step.stage) == (0, "train")]
+    assert steps == pytest.approx([0.0, second / 2 / whole, second / whole, second / whole])
 
 
 def test_the_effort_of_a_parser_decides_what_is_begun_first() -> None:
@@ -147,12 +176,14 @@ def test_threads_and_processes_are_those_that_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
+    waiting: list[Any] = []
 
     def spied(where: Any) -> Callable[..., Any]:
         make = where.make_executor
 
         def spy(tasks: Any, **how: Any) -> Any:
             asked.append((len(tasks), how))
+            waiting.append({task.name: task.after for task in tasks})
             return make(tasks, processes=1, n_threads=how["n_threads"])
 
         return spy
@@ -169,6 +200,13 @@ def test_threads_and_processes_are_those_that_are_asked_for(
         (4, {"processes": 5, "n_threads": None}),
         (1, {"processes": 4, "n_threads": 1}),
     ]
+    # A fold's lists wait for its own parsers, and for no other.
+    assert waiting[0] == {
+        **{f"training {name} on fold {fold}": () for fold in (1, 2) for name in "ab"},
+        "the lists of fold 1": ("training a on fold 1", "training b on fold 1"),
+        "the lists of fold 2": ("training a on fold 2", "training b on fold 2"),
+        "training a on all of train": (),
+    }
     asked.clear()
     WholeTraining(SENTENCES, [], [A, B], directory=tmp_path / "new").run()
     assert asked == [(2, {"processes": 1, "n_threads": None})]
@@ -346,6 +384,25 @@ def test_a_record_without_digests_is_damaged(tmp_path: Path, digests: object) ->
     record = {"fingerprint": "one", "sha256": digests}
     (tmp_path / "a" / RECORD).write_text(json.dumps(record))
     assert trained_state(tmp_path / "a", "one") == "damaged"
+
+
+def test_a_parser_that_is_there_is_not_trained_again(tmp_path: Path) -> None:
+    class Stopped(CountingParser):
+        def train(self, *_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+    trained(tmp_path / "a")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    trained(tmp_path / "a", Stopped(name="a"))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
+
+
+def test_work_of_earlier_versions_is_found_by_the_same_fingerprint() -> None:
+    first, second = (s.to_conllu() for s in SENTENCES[:2])
+    made = trained_parsers.training_fingerprint(CountingParser(name="a"), [first], [second])
+    text = f'[{trained_parsers.FORMAT}, "a", 0.1]train{first}dev{second}'
+    assert made == hashlib.sha256(text.encode()).hexdigest()
+    assert trained_parsers.FORMAT == 2  # raised where the same settings give another parser
 
 
 def test_a_given_parser_is_never_trained(tmp_path: Path) -> None:
