@@ -387,13 +387,13 @@ def test_a_record_without_digests_is_damaged(tmp_path: Path, digests: object) ->
 
 
 def test_a_parser_that_is_there_is_not_trained_again(tmp_path: Path) -> None:
-    class Stopped(CountingParser):
+    class Again(CountingParser):
         def train(self, *_: Any, **__: Any) -> None:
-            raise KeyboardInterrupt
+            raise AssertionError("trained again")
 
     trained(tmp_path / "a")
     before = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
-    trained(tmp_path / "a", Stopped(name="a"))
+    trained(tmp_path / "a", Again(name="a"))
     assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
 
 
