@@ -523,6 +523,14 @@ def test_lists_are_made_with_steps_that_say_of_what(
         f"damaged in {work} and made again: b parser of all of train",
         f"taken over from {work / 'folds'}: lists of fold 1, 2",
     ]
+    for damage, told_first in (("kept", f"taken over from {work}: a, b"),
+                               ("damaged", f"damaged in {work} and made again: a, b")):  # fmt: skip
+        if damage == "damaged":
+            for parser in "ab":
+                (work / parser / "counts.json").write_text("{")
+        again = Watcher()
+        candidate_lists(Stages(again, Meter()), plan)
+        assert again.notes[0] == f"{told_first} parser of all of train"
 
 
 def test_words_a_second_are_counted_of_the_lists_that_are_made(
@@ -531,7 +539,7 @@ def test_words_a_second_are_counted_of_the_lists_that_are_made(
     class Timed(module.MergedSource):
         def candidates(self, *what: Any, **how: Any) -> Any:
             yield from super().candidates(*what, **how)
-            self.seconds = [2.0, 4.0]
+            self.seconds = [0.5, 4.0]
 
     clock = iter([10.0, 18.0])
     plan = planned(tmp_path, monkeypatch, A, B)
@@ -539,7 +547,7 @@ def test_words_a_second_are_counted_of_the_lists_that_are_made(
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     made = candidate_lists(Stages(Watcher(), Meter()), plan)
     found = sum(words(plan.parts[name].path) for name in ("dev", "test"))
-    assert made.speeds == {"a": found / 2, "b": found / 4, "all": found / 8}
+    assert made.speeds == {"a": found / 0.5, "b": found / 4, "all": found / 8}
 
 
 def known_lists(folder: Path, *names: str) -> dict[str, Path]:
@@ -602,17 +610,24 @@ def test_without_parsers_there_is_nothing_to_open(
     assert (made.sources, made.seconds, made.speeds, watcher.begun) == ((), {}, {}, [])
 
 
-def test_a_given_parser_makes_all_lists_and_keeps_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def given_parser(folder: Path, name: str) -> CountingParser:
+    """A parser that was trained before, elsewhere."""
+
     class Given(CountingParser):
         given = True
 
         def open(self, directory: Path, **options: Any) -> Any:
-            return super().open(tmp_path, **options)
+            assert options["n_threads"] == 1  # as the training was told
+            return super().open(folder, **options)
 
-    A.train(SENTENCES, [], tmp_path, n_threads=1, report=lambda done, of: None)
-    plan = planned(tmp_path, monkeypatch, Given(name="a"))
+    A.train(SENTENCES, [], folder, n_threads=1, report=lambda done, of: None)
+    return Given(name=name)
+
+
+def test_a_given_parser_makes_all_lists_and_keeps_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(tmp_path, monkeypatch, given_parser(tmp_path, "a"))
     watcher = Watcher()
     made = candidate_lists(Stages(watcher, Meter()), plan)
     assert watcher.begun == ["candidates of train", "candidates of dev", "candidates of test"]
@@ -620,6 +635,29 @@ def test_a_given_parser_makes_all_lists_and_keeps_none(
     assert made.seconds == {}
     assert list(made.speeds) == ["a", "all"]
     assert not (tmp_path / "work").exists()
+
+
+def test_a_given_parser_beside_a_trained_one_takes_no_time_to_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(tmp_path, monkeypatch, given_parser(tmp_path, "g"), A)
+    made = candidate_lists(Stages(Watcher(), Meter()), plan)
+    assert made.seconds.keys() == {"a"}
+    assert [source.names for source in made.sources] == [("g",), ("a",)]
+    assert list(made.speeds) == ["g", "a", "all"]
+
+
+def test_a_given_parser_is_opened_for_the_model_though_all_lists_are_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(tmp_path, monkeypatch, A)
+    files = {n: tmp_path / "UD_Owls" / f"xx_owls-ud-{n}.conllu" for n in ("train", "dev")}
+    ready = known_lists(tmp_path, "train", "dev")
+    options = TrainOptions(**files, output=tmp_path / "model", k=3, threads=1, **ready)
+    plan = replace(make_plan(options), parsers=(given_parser(tmp_path, "a"),))
+    made = candidate_lists(Stages(Watcher(), Meter()), plan)
+    assert [source.names for source in made.sources] == [("a",)]
+    assert made.lists["dev"] is plan.parts["dev"].lists
 
 
 def test_a_training_that_fails_says_what_is_kept(
