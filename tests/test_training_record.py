@@ -122,7 +122,7 @@ class Run:
             output=folder / "model",
             parsers=("sampling", "sampling:order=2:seed=5", "file:chains"),
             parser_settings={"sampling": LEAST}, parser_files={"chains": self.trees},
-            folds=3, processes=1, threads=1, k=4, seed=6,
+            folds=3, processes=1, threads=1, k=4, seed=6, tags="gold",
             settings=Settings(
                 iterations=2, bits=10, manual_parts=("arc",), budget=40, use_lemma=True,
                 properties=("suffix2",),
@@ -385,6 +385,7 @@ def test_a_model_is_there_though_the_work_cannot_be_removed(
 def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> None:
     """What spaCy's parser says of its twin is told of the model: its component asks for it."""
     plan: Any = SimpleNamespace(
+        tagger=None,
         options=TrainOptions(
             train=run.files["train"],
             dev=run.files["dev"],
@@ -396,8 +397,8 @@ def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> No
         ),
         parts={},
         parsers=[
-            SimpleNamespace(name="other", about=lambda: {"backward": False}),
-            SimpleNamespace(name="spacy", about=lambda: {"backward": True}),
+            SimpleNamespace(kind="sampling", name="other", about=lambda: {"backward": False}),
+            SimpleNamespace(kind="spacy", name="spacy", about=lambda: {"backward": True}),
         ],
         trains_parsers=True,
         jackknifes=False,
