@@ -95,7 +95,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         }
         kernel = replace(kernel, about=replace(made, scores=scores).to_dict())
         with run.stage("saving"), replace_directory(options.output) as directory:
-            _save_model(directory, plan, kernel, proposals, tagging, *gold_trees)
+            _save_model(directory, plan, kernel, proposals, tagging, gold_trees)
             report = TrainReport(
                 about={**made.to_dict(), "settings": kernel.settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
@@ -208,12 +208,11 @@ def _save_model(
     reranker: Reranker,
     proposals: Proposals,
     tagging: Tagging,
-    gold: Sequence[Sentence],
-    parsed: Sequence[Sentence],
+    trees: tuple[Sequence[Sentence], Sequence[Sentence]],
 ) -> None:
     """A pipeline of the parsers and the reranker, or the reranker alone where it has no parser.
 
-    gold, parsed: dev, or what was cross-validated, and the final system's trees of it.
+    trees: the gold ones of dev, or of what was cross-validated, and the final system's.
     """
     # Trees in files are no part of a model: it asks for them.
     pairs = list(zip(plan.parsers, proposals.sources, strict=True))
@@ -243,7 +242,7 @@ def _save_model(
         treebank=title,
         licences=_licences(plan, stated_licence),
         parsers=[name for source in opened for name in source.names],
-        performance=spacy_scores(gold, parsed),
+        performance=spacy_scores(*trees),
         scored_on=CROSS_VALIDATION if options.cross_validation else "dev",
     )
     nlp.to_disk(directory)
@@ -253,7 +252,8 @@ def _licences(plan: Plan, stated: Callable[[Path], str]) -> dict[str, str]:
     """What the treebanks' folders say of their licences; a single one has the user's title."""
     if len(plan.treebanks) == 1:
         return {plan.title: stated(plan.treebanks[0].folder)}
-    return {treebank.name: stated(treebank.folder) for treebank in plan.treebanks}
+    learnt = [treebank for treebank in plan.treebanks if "train" in treebank.files]
+    return {bank.name: stated(bank.folder) for bank in learnt or plan.treebanks}
 
 
 def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:

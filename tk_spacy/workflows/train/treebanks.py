@@ -53,8 +53,9 @@ class TrainingSet:
 
     @property
     def title(self) -> str:
-        """The treebanks' names."""
-        names = list(dict.fromkeys(treebank.name for treebank in self.treebanks))
+        """The names of the treebanks that are learnt from."""
+        learnt = [treebank for treebank in self.treebanks if "train" in treebank.files]
+        names = list(dict.fromkeys(treebank.name for treebank in learnt or self.treebanks))
         if len(names) > SHOWN:
             return f"{names[0]} + {len(names) - 1} more"
         return " + ".join(names)
