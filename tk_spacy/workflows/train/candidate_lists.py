@@ -105,7 +105,8 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
     """The parsers trained on all of train, and lists for train from their folds where needed."""
     options = plan.options
     train = plan.parts["train"].sentences
-    whole = WholeTraining(train, plan.dev, plan.parsers, directory=work)
+    dev = plan.dev
+    whole = WholeTraining(train, dev, plan.parsers, directory=work)
     if whole.kept:
         run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")
     if whole.damaged:

@@ -108,9 +108,9 @@ def read_parts(
             parts[name] = _part(name, found.files[name], sentences)
     if found.cross_validation:
         told.append(
-            f"cross-validation: {options.folds} systems, each trained on all folds but one, parse "
-            f"the {len(joined)} sentences for the scores; the model that is saved is trained on "
-            "all of them"
+            f"cross-validation: {options.folds + 1} trainings, {options.folds} of them on all "
+            f"folds but one, to parse the {len(joined)} sentences for the scores; the model that "
+            "is saved is trained on all"
         )
     return parts, read["train"], tuple(told)
 
