@@ -58,7 +58,7 @@ def test_releases_which_output_means_a_model_each(tmp_path: Path) -> None:
     assert not are_apart(a, f"{new}/")  # as a shell completes it
     assert not are_apart((a, file), f"{new}/")
     assert not are_apart((file, file), f"{new}/")
-    with pytest.raises(UserError, match="is no folder; in .* each folder gets a model of its own"):
+    with pytest.raises(UserError, match=r"is no folder; in .* each folder gets a model of its own"):
         are_apart((a, b, file), f"{new}/")
 
 
@@ -205,7 +205,7 @@ def test_releases_refuse_outputs_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a file stands where the directory of models is to be"):
         train_treebanks(options(tmp_path / "file", a, b))
     same = write_folder(tmp_path / "other" / "UD_A", start=300, train=10)
-    with pytest.raises(UserError, match="is called as .*; train them one after the other"):
+    with pytest.raises(UserError, match=r"is called as .*; train them one after the other"):
         train_treebanks(options(tmp_path / "models", a, same))
     assert not (tmp_path / "models").exists()
 
