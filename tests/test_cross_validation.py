@@ -210,3 +210,16 @@ def test_cross_validation_of_a_test_file_alone_and_its_config(tmp_path: Path) ->
             other = tmp_path / "again" / path.relative_to(model)
             assert other.read_bytes() == path.read_bytes(), path
     assert not list(tmp_path.glob("*.work"))
+
+
+def test_cross_validation_plans_know_nothing_of_what_is_held_out(tmp_path: Path) -> None:
+    train = list(generate(12, seed=3))
+    odd = train[5].with_tree(train[5].heads, ["odd" if h else "root" for h in train[5].heads])
+    plan = make_plan(options(tmp_path, [*train[:5], odd, *train[6:]]))
+    whole = plan.parts["train"].sentences
+    assert "odd" in plan.inventory.names
+    apart = inputs_module.fold_plan(plan, whole[6:], whole[:6])
+    assert "odd" not in apart.inventory.names
+    assert apart.parts["train"].sentences == whole[6:]
+    assert apart.parts["held-out"].sentences == whole[:6]
+    assert apart.dev == []
