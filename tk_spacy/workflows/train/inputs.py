@@ -118,9 +118,10 @@ def make_plan(options: TrainOptions) -> Plan:
     notes += overlap_notes(sentences)
     dev = sentences.get("dev", [])
     if found.splits_train and parts["dev"].words < FEW_WORDS:
+        cure = "" if "test" in parts else ", or have all parsed in turn (cross_validation)"
         notes.append(
             f"dev, a tenth of train, has only {parts['dev'].words} words: scores on it are rough; "
-            "give a dev file, or have all of train parsed by cross-validation (cross_validation)"
+            f"give a dev file{cure}"
         )
     if distrusts_xpos(sentences["train"], dev):
         notes.append(XPOS_NOTE)
