@@ -150,6 +150,30 @@ def test_releases_are_made_again_where_something_changed(tmp_path: Path) -> None
     assert states(train_treebanks(job)) == [("UD_A", "up to date"), ("UD_B", "trained")]
 
 
+def test_releases_tell_at_once_what_cannot_be_trained(tmp_path: Path) -> None:
+    a, _, _ = release(tmp_path)
+    output = tmp_path / "models"
+    no_folder = tmp_path / "UD_Empty"
+    no_folder.mkdir()
+    (output / "UD_B").mkdir(parents=True)
+    (output / "UD_B" / "thesis.tex").touch()
+    wanted = options(output, a, tmp_path / "UD_B", no_folder)
+
+    class Ordered(Recorder):
+        def begin(self, stage: str) -> None:
+            before.append(len(self.warnings))
+
+    before: list[int] = []
+    recorder = Ordered()
+    results = train_treebanks(wanted, progress=recorder)
+    assert states(results) == [
+        ("UD_A", "trained"), ("UD_B", "failed"), ("UD_Empty", "failed"),
+    ]  # fmt: skip
+    assert min(before) == 2  # before the first stage of the first training
+    assert "UD_B: exists already" in str(results[1].error)
+    assert "UD_Empty: holds no treebank" in str(results[2].error)
+
+
 def test_releases_go_on_after_any_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = release(tmp_path)
     faults: dict[str, Exception] = {

@@ -13,7 +13,7 @@ from tk_spacy.workflows.train.options import Tags as TagSource
 Train = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="TREEBANK...",
+        metavar="TREEBANK",
         help="What to train on: a folder of a Universal Dependencies release, for its train, dev "
         "and test files, or a CoNLL-U file; several are one training set.",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from tk_spacy.utils.workdir import check_outside, check_writable
 from tk_spacy.workflows.model import REPORT_JSON
 from tk_spacy.workflows.train.config import train_options, values_of
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, UNTOLD
+from tk_spacy.workflows.train.inputs import check_places
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.parts import files_digest
 from tk_spacy.workflows.train.pipeline import train_pipeline
@@ -102,30 +103,36 @@ def train_treebanks(
     jobs = _jobs(options)
     progress = progress or Progress()
     progress.note(f"{len(jobs)} treebanks, a model of its own for each in {options.output}")
-    results = []
-    for number, job in enumerate(jobs, start=1):
-        name = job.output.name
-        within = Within(progress, f"{name} ({number} of {len(jobs)})")
-        try:
-            result = _train(job, name, within)
-        except UserError as error:
-            result = _failed(job, name, str(error))
-        except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            result = _failed(job, name, f"{place}{error.strerror or error}")
-        except Exception as error:
-            # A fault of ours, but hours of other treebanks must not be lost to it.
-            result = _failed(job, name, f"{type(error).__name__}: {error}")
-        if result.error is not None:
-            within.warn(result.error)
-        results.append(result)
-    return results
+    places = [
+        Within(progress, f"{job.output.name} ({number} of {len(jobs)})")
+        for number, job in enumerate(jobs, start=1)
+    ]
+    # What needs no training is told at once, not after hours of others.
+    results = [_guarded(_known, *pair) for pair in zip(jobs, places, strict=True)]
+    for i, pair in enumerate(zip(jobs, places, strict=True)):
+        results[i] = results[i] or _guarded(_trained, *pair)
+    return [result for result in results if result is not None]
 
 
-def _failed(job: TrainOptions, name: str, reason: str) -> TreebankResult:
-    return TreebankResult(
-        name=name, model=job.output, status="failed", error=" ".join(reason.split())
-    )
+def _guarded(
+    work: Callable[[TrainOptions, Progress], TreebankResult | None],
+    job: TrainOptions,
+    progress: Progress,
+) -> TreebankResult | None:
+    """What work gives, or the reason why it failed, which is a warning too."""
+    try:
+        return work(job, progress)
+    except UserError as error:
+        reason = str(error)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        reason = f"{place}{error.strerror or error}"
+    except Exception as error:
+        # A fault of ours, but hours of other treebanks must not be lost to it.
+        reason = f"{type(error).__name__}: {error}"
+    reason = " ".join(reason.split())
+    progress.warn(reason)
+    return TreebankResult(name=job.output.name, model=job.output, status="failed", error=reason)
 
 
 def _jobs(options: TrainOptions) -> list[TrainOptions]:
@@ -166,8 +173,10 @@ def _jobs(options: TrainOptions) -> list[TrainOptions]:
     ]
 
 
-def _train(job: TrainOptions, name: str, progress: Progress) -> TreebankResult:
+def _known(job: TrainOptions, progress: Progress) -> TreebankResult | None:
+    """The result where the model is there already, None where it is to be trained."""
     report = _report_of_the_same(job)
+    name = job.output.name
     if report is not None:
         progress.note(f"{job.output} is up to date: the same files, settings and version")
         return TreebankResult(name=name, model=job.output, status="up to date", report=report)
@@ -176,12 +185,18 @@ def _train(job: TrainOptions, name: str, progress: Progress) -> TreebankResult:
             f"{job.output}: exists already, made with other files, settings or version; replaced "
             "only on demand (overwrite)"
         )
+    check_places(job)
+    return None
+
+
+def _trained(job: TrainOptions, progress: Progress) -> TreebankResult:
     report = train_pipeline(job, progress=progress)
-    return TreebankResult(name=name, model=job.output, status="trained", report=report)
+    return TreebankResult(name=job.output.name, model=job.output, status="trained", report=report)
 
 
 def _report_of_the_same(job: TrainOptions) -> TrainReport | None:
     """The report of the model that is there already, if this training would make the same again."""
+    found = find_training_set(job)
     try:
         report = TrainReport.from_dict(
             json.loads((job.output / REPORT_JSON).read_text(encoding="utf-8"))
@@ -189,7 +204,6 @@ def _report_of_the_same(job: TrainOptions) -> TrainReport | None:
         before = train_options(job.output / TRAINING_CFG, {"paths.output": str(job.output)})
     except (OSError, ValueError, LookupError, TypeError, UserError):
         return None
-    found = find_training_set(job)
     if "dev" not in found.files:
         job = replace(job, cross_validation=found.cross_validation)
     digests = {part: files_digest(files) for part, files in found.files.items()}
