@@ -223,3 +223,29 @@ def test_cross_validation_plans_know_nothing_of_what_is_held_out(tmp_path: Path)
     assert apart.parts["train"].sentences == whole[6:]
     assert apart.parts["held-out"].sentences == whole[:6]
     assert apart.dev == []
+
+
+def test_cross_validation_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = MemorisingParser(diary=tmp_path / "diary.txt")
+    use(monkeypatch, parser)
+    real, calls = pipeline_module.train_reranker, []
+
+    def stop_second(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline_module, "train_reranker", stop_second)
+        with pytest.raises(KeyboardInterrupt):
+            train_pipeline(options(tmp_path, TRAIN))
+    trained = len(parser.records("train"))
+    assert trained == 6  # of two folds the parser and its own two folds
+    report = train_pipeline(options(tmp_path, TRAIN))
+    # Of the two systems nothing is trained a second time, only the one of all sentences is.
+    assert len(parser.records("train")) == 9
+    assert report.parts["cross-validation"].sentences == 12
+    assert not (tmp_path / "model.work").exists()
