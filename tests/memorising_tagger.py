@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tk_spacy.tagging.base import Report, Tags
+from tk_spacy.tagging.base import StepReport, Tags
 from tk_spacy.treebank.conllu import Sentence
 
 
@@ -52,7 +52,7 @@ class MemorisingTagger:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         report(1, 1)
         rows = [[s.forms, *Tags.of(s)] for s in train]

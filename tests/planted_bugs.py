@@ -516,8 +516,8 @@ BUGS = [
     ),
     Bug(
         "UDPipe stops early by its training sentences",
-        '"dev": list(map(_columns, dev)),',
-        '"dev": list(map(_columns, ordered)),',
+        "        list(map(_columns, dev)),\n        parser=",
+        "        list(map(_columns, ordered)),\n        parser=",
         (STOPPING,),
     ),
     Bug(

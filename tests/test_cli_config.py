@@ -98,6 +98,7 @@ def test_cli_train_options_change_a_config(tmp_path: Path, options_of) -> None:
 # write instead.
 OLD: list[tuple[tuple[object, ...], dict[str, Any], str]] = [
     (("--workdir", "w"), {"workdir": Path("w")}, "--set paths.workdir=w"),
+    (("--processes", 3), {"processes": 3}, "--set machine.processes=3"),
     (("--views", "sampling"), {"parsers": ("sampling",)}, "--parsers sampling"),
     (
         ("--epochs", 3),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS
 
-Report = Callable[[int, int], None]
+StepReport = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""
 
 
@@ -98,7 +98,7 @@ class TaggerSpec(Protocol):
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train a tagger and write it into a directory, which is there and empty.
 

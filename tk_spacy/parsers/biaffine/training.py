@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
+from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.network import Pass, init_weights
@@ -21,14 +22,12 @@ from tk_spacy.treebank.conllu import Sentence
 WARM_UP = 0.1
 """Share of the steps in which the rate rises."""
 
-Report = Callable[[int, int], None]
-
 
 def train_biaffine_parser(
     train: Sequence[Sentence],
     *,
     settings: BiaffineSettings | None = None,
-    report: Report | None = None,
+    report: StepReport | None = None,
 ) -> BiaffineParser:
     """A biaffine parser from sentences with trees.
 

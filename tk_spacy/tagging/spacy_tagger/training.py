@@ -9,8 +9,8 @@ from spacy.util import load_config_from_str
 
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.parsers.spacy_transition.training import shorten_warm_up, train_by_config
-from tk_spacy.tagging.base import Report
-from tk_spacy.tagging.spacy_tagger.spec import COMPONENTS, config_text
+from tk_spacy.tagging.base import StepReport
+from tk_spacy.tagging.spacy_tagger.config import COMPONENTS, config_text
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import FilledColumns
 
@@ -24,7 +24,7 @@ def train_spacy_tagger(
     *,
     seed: int = 0,
     max_steps: int | None = None,
-    report: Report = lambda done, of: None,
+    report: StepReport = lambda done, of: None,
 ) -> Language:
     """A pipeline with a tagger (where XPOS is useful), a morphologizer and a lemmatizer.
 

@@ -9,8 +9,8 @@ from typing import Any
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.parsers.udpipe.parser import word_columns
 from tk_spacy.parsers.udpipe.trainer import run_trainer
-from tk_spacy.tagging.base import Report
-from tk_spacy.tagging.udpipe.spec import TaggerSettings
+from tk_spacy.tagging.base import StepReport
+from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.tagging.udpipe.tagger import UdpipeTagger
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS, FilledColumns
@@ -23,7 +23,7 @@ def train_udpipe_tagger(
     dev: Sequence[Sentence] = (),
     *,
     settings: TaggerSettings | None = None,
-    report: Report = lambda done, of: None,
+    report: StepReport = lambda done, of: None,
 ) -> UdpipeTagger:
     """A tagger of the sentences' LEMMA, UPOS, XPOS and FEATS.
 

@@ -64,7 +64,8 @@ def rerank_files(
     return _work_on_files(
         model, partial(_open_reranker, model, k, files, deps, check_tags(tags)), inputs, output,
         command="rerank", settings={"k": k, "deps": deps, **asked(tags)}, parser_files=files,
-        overwrite=overwrite, processes=processes, n_threads=n_threads, progress=progress or Progress(),
+        overwrite=overwrite, processes=processes, n_threads=n_threads,
+        progress=progress or Progress(),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.tagging import FileTags, TagChoice
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
 from tk_spacy.workflows.model import Model, Parsers, open_tagger
 
 REPORT_EVERY = 50
@@ -50,7 +50,7 @@ class FileReranker(FileWorker):
     _own: Parsers | None = None
     _tagger: list[Tagger | None] = field(default_factory=list)
 
-    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+    def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.input), str(job.target))
         column, filled = DepsColumn(self.deps), FilledColumns()
@@ -127,7 +127,7 @@ class FileReranker(FileWorker):
         self,
         choices: Iterator[Decided],
         result: FileResult,
-        report: Report | None,
+        report: SentenceReport | None,
         *,
         with_gold: bool,
     ) -> Iterator[tuple[Sentence, Sentence]]:
