@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +30,16 @@ def describe(
     version: str,
     licence: str,
     treebank: str,
-    treebank_licence: str,
+    licences: Mapping[str, str],
     parsers: Sequence[str],
     performance: dict[str, Any],
+    scored_on: str = "dev",
 ) -> None:
     """Fill in a pipeline's meta: what a parser in it brought along is that parser's own.
 
-    treebank, treebank_licence: what it was trained on.  parsers: what their scores are called.
-    performance: see `spacy_scores`.
+    treebank: what it was trained on.  licences: of each treebank of it, by name.
+    parsers: what their scores are called.  performance: see `spacy_scores`.
+    scored_on: what was parsed for it.
     """
     nlp.meta.update(
         name=name,
@@ -46,9 +48,9 @@ def describe(
         description=(
             f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a "
             f"reranker of the trees of {', '.join(parsers)}. It reads tags, features and lemmas "
-            f"and does not predict them; the scores are those with the gold ones, on dev."
+            f"and does not predict them; the scores are those with the gold ones, on {scored_on}."
         ),
-        sources=[{"name": treebank, "license": treebank_licence}],
+        sources=[{"name": name, "license": stated} for name, stated in licences.items()],
         performance=performance,
     )
 
