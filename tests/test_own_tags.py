@@ -21,6 +21,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.evaluation.tags import score_tags
+from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.treebank.conllu import load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
 from tk_spacy.workflows.info import info
@@ -124,6 +125,18 @@ def test_parsers_learn_from_predicted_tags(tmp_path: Path) -> None:
         tagger = UdpipeTagger.from_disk(tmp_path / "work" / "tags" / fold / name)
         expected = [tags.upos for tags in tagger.tag(train[half])]
         assert [s.upos for s in lists[half]] == expected
+
+
+def test_meta_has_the_scores_of_tags_and_trees(tmp_path: Path) -> None:
+    model, report = own_tags_training(QUICK)
+    nlp = spacy.load(model)
+    gold = load_treebank(treebank()["dev"])
+    found = nlp.evaluate(list(read_examples(gold, nlp, gold_tags=False)))
+    said = nlp.meta["performance"]
+    assert 100 * said["pos_acc"] == pytest.approx(report.tags["dev"].upos)
+    for name in ("pos_acc", "morph_acc", "lemma_acc", "tag_acc", "dep_uas", "dep_las"):
+        assert said[name] == pytest.approx(found[name]), name
+    assert "It predicts tags, features and lemmas" in nlp.meta["description"]
 
 
 def test_model_says_whose_tags_it_learnt_from() -> None:

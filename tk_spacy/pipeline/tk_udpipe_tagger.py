@@ -129,11 +129,6 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Accuracies of TAG, POS, MORPH and LEMMA, 0 to 1."""
-        from spacy.scorer import Scorer  # noqa: PLC0415
+        from tk_spacy.pipeline.scorer import score_tagging  # noqa: PLC0415
 
-        examples = list(examples)
-        scores: dict[str, Any] = {}
-        for attribute in ("tag", "pos", "lemma"):
-            scores |= Scorer.score_token_attr(examples, attribute)
-        scores |= Scorer.score_token_attr(examples, "morph", getter=lambda t, _: str(t.morph))
-        return scores
+        return score_tagging(examples)

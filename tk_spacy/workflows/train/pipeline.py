@@ -225,6 +225,10 @@ def _save_model(
 
     options = plan.options
     title = plan.title
+    gold, parsed = trees
+    scored = plan.parts["train" if options.cross_validation else "dev"]
+    if own_tags := tagging.tagger is not None:
+        gold = scored.gold or gold
     nlp = make_pipeline(
         list(opened),
         reranker,
@@ -242,7 +246,8 @@ def _save_model(
         treebank=title,
         licences=_licences(plan, stated_licence),
         parsers=[name for source in opened for name in source.names],
-        performance=spacy_scores(*trees),
+        performance=spacy_scores(gold, parsed, tags=own_tags),
+        own_tags=own_tags,
         scored_on=CROSS_VALIDATION if options.cross_validation else "dev",
     )
     nlp.to_disk(directory)
