@@ -244,7 +244,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorisingParser:
     monkeypatch.setattr(
         pipeline_module,
         "_save_model",
-        lambda directory, plan, reranker, proposals, parsed: reranker.write_files(directory),
+        lambda directory, plan, reranker, *_: reranker.write_files(directory),
     )
     return parser
 

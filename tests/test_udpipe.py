@@ -274,7 +274,7 @@ def test_udpipe_missing_is_one_line_with_a_cure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ufal.udpipe", None)
-    cure = r"UDPipe cannot be loaded .*install it: pip install 'tk-spacy\[udpipe\]'"
+    cure = r"UDPipe cannot be loaded .*install it: pip install ufal.udpipe"
     for work in (
         lambda: make_parsers(("sampling", "udpipe")),
         lambda: train_udpipe_parser(SENTENCES),

@@ -13,12 +13,11 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from tk_spacy.pipeline.base import TrainedComponent
+from tk_spacy.tagging.udpipe.kind import FACTORY
 
 if TYPE_CHECKING:
     from tk_spacy.tagging.base import Tags
     from tk_spacy.tagging.udpipe.tagger import UdpipeTagger
-
-FACTORY = "tk_udpipe_tagger"
 
 
 @Language.factory(
@@ -36,11 +35,11 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
     """Sets TAG, POS, MORPH and LEMMA of Docs, sentence by sentence.
 
     nlp:      the pipeline.
-    settings: of the tagger's training, by the names in `tk_spacy.tagging.udpipe.spec`, where they
-               are not at their defaults.
+    settings: of the tagger's training, by the names in
+               `tk_spacy.tagging.udpipe.settings`, where they are not at their defaults.
 
     A Doc without sentence starts is tagged as one sentence.  White space gets no tags.  It needs
-    the extra `udpipe` when it tags or is trained, not when it is loaded.
+    ufal.udpipe when it tags or is trained, not when it is loaded.
 
     The attribute `tagger` is the trained tagger, None before `initialize`; it may be set.
     """
@@ -130,11 +129,6 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Accuracies of TAG, POS, MORPH and LEMMA, 0 to 1."""
-        from spacy.scorer import Scorer  # noqa: PLC0415
+        from tk_spacy.pipeline.scorer import score_tagging  # noqa: PLC0415
 
-        examples = list(examples)
-        scores: dict[str, Any] = {}
-        for attribute in ("tag", "pos", "lemma"):
-            scores |= Scorer.score_token_attr(examples, attribute)
-        scores |= Scorer.score_token_attr(examples, "morph", getter=lambda t, _: str(t.morph))
-        return scores
+        return score_tagging(examples)

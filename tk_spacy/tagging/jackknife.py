@@ -57,7 +57,7 @@ def tag_treebank(
 ) -> TaggedTreebank:
     """All parts of a treebank with predicted tags.
 
-    parts: "train", "dev" and perhaps others, with gold tags.
+    parts: "train" and perhaps "dev" and others, with gold tags.
     workdir: where the taggers are kept; what an earlier run trained on the same is taken over.
     folds: of train, contiguous as those of the parsers' jackknife.
     processes: taggers trained at a time; the result does not depend on it.
@@ -66,7 +66,7 @@ def tag_treebank(
 
     Raises UserError where a training fails; finished ones are kept.
     """
-    train, dev = parts["train"], parts["dev"]
+    train, dev = parts["train"], parts.get("dev", [])
     numbers = fold_of_sentences(len(train), folds=folds)
     jobs = [_Job(spec, train, dev, workdir / spec.name)]
     for fold in range(folds):

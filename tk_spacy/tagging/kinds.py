@@ -17,8 +17,8 @@ from tk_spacy.errors import UserError
 from tk_spacy.tagging.base import TaggerSpec
 
 BUILT_IN: Mapping[str, str] = {
-    "udpipe": "tk_spacy.tagging.udpipe.spec:KIND",
-    "spacy": "tk_spacy.tagging.spacy_tagger.spec:KIND",
+    "udpipe": "tk_spacy.tagging.udpipe.kind:KIND",
+    "spacy": "tk_spacy.tagging.spacy_tagger.kind:KIND",
 }
 """Where each kind of this package is declared, the default first."""
 

@@ -4,36 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.errors import UserError
 from tk_spacy.tagging.base import StepReport
-from tk_spacy.tagging.kinds import TaggerKind
+from tk_spacy.tagging.spacy_tagger.config import config_text
+from tk_spacy.tagging.spacy_tagger.kind import KIND
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import FilledColumns
 
 SETTINGS = ("max_steps", "seed")
-COMPONENTS = {"XPOS": "tagger", "FEATS": "morphologizer", "LEMMA": "trainable_lemmatizer"}
-"""The component that gives a column; the morphologizer gives UPOS too."""
-
-
-def _line(about: Mapping[str, Any]) -> str:
-    return f"spaCy's, {about['max_steps'] or 'the usual'} steps"
-
-
-KIND = TaggerKind(
-    name="spacy",
-    summary="spaCy's tagger, morphologizer and trainable lemmatizer",
-    make="tk_spacy.tagging.spacy_tagger.spec:make",
-    line=_line,
-)
-
-
-def config_text() -> str:
-    """The config that the taggers are trained with."""
-    return resources.files("tk_spacy.configs").joinpath("tagger.cfg").read_text(encoding="utf-8")
 
 
 def make(name: str, settings: Mapping[str, Any], seed: int) -> SpacyTaggerSpec:

@@ -10,57 +10,10 @@ from typing import Any, ClassVar
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.tagging.base import StepReport
-from tk_spacy.tagging.kinds import TaggerKind
+from tk_spacy.tagging.udpipe.kind import KIND
+from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.validation import Limits, check_names_of, check_values
-
-FACTORY = "tk_udpipe_tagger"
-
-
-def _line(about: Mapping[str, Any]) -> str:
-    models = about["models"]
-    return f"UDPipe, {models} model{'s' * (models > 1)}, {about['iterations']} iterations"
-
-
-KIND = TaggerKind(
-    name="udpipe",
-    summary="UDPipe 1's: fast, needs nothing but the treebank",
-    make="tk_spacy.tagging.udpipe.spec:make",
-    factory=FACTORY,
-    line=_line,
-)
-
-LIMITS: Limits = {
-    "models": (1, 2),
-    "iterations": (1, 1000),
-    "guesser_suffixes": (1, 100),
-    "guesser_suffix_rules": (1, 1000),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggerSettings:
-    """Settings of a UDPipe tagger, by UDPipe's own names and at its own defaults.
-
-    models: 1 for one model of tags and lemmas, 2 for one of each.
-    iterations: passes over the treebank; with a dev part the best one is kept.
-    guesser_suffix_rules: rules that a suffix of an unknown word has at most.
-    """
-
-    models: int = 1
-    iterations: int = 20
-    guesser_suffix_rules: int = 8
-
-    def __post_init__(self) -> None:
-        check_values(self, {name: LIMITS[name] for name in asdict(self)})
-
-    def to_options(self) -> str:
-        """The options of UDPipe's trainer."""
-        own = asdict(self)
-        models = own.pop("models")
-        # Each model has its own options; UDPipe numbers them.
-        each = [f"{name}_{i}={value}" for i in range(1, models + 1) for name, value in own.items()]
-        return ";".join([f"models={models}", *each])
+from tk_spacy.utils.validation import check_names_of
 
 
 def make(name: str, settings: Mapping[str, Any], seed: int) -> UdpipeTaggerSpec:

@@ -10,7 +10,7 @@ from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.parsers.udpipe.parser import word_columns
 from tk_spacy.parsers.udpipe.trainer import run_trainer
 from tk_spacy.tagging.base import StepReport
-from tk_spacy.tagging.udpipe.spec import TaggerSettings
+from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.tagging.udpipe.tagger import UdpipeTagger
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS, FilledColumns

@@ -42,7 +42,7 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
     what = f"the {plan.tagger.name} tagger"
     if plan.tokenizer is not None:
         place = options.work_directory / "tokenizer"
-        job = TokenizerJob(plan.tokenizer, gold["train"], gold["dev"], place)
+        job = TokenizerJob(plan.tokenizer, gold["train"], gold.get("dev", []), place)
         what = f"a tokenizer and {what}"
         if job.is_kept:
             run.progress.note(f"taken over from {place.parent}: the tokenizer")
