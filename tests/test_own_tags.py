@@ -37,7 +37,7 @@ QUICK = "udpipe:iterations=2"
 @functools.cache
 def own_tags_training(tagger: str) -> tuple[Path, TrainReport]:
     path = folder() / f"own-tags-{tagger.partition(':')[0]}"
-    made = sampling_options(path, tags="own", tagger=tagger)
+    made = sampling_options(path, tags="own", tokenizer="none", tagger=tagger)
     return path, train_pipeline(made, progress=Recorder())
 
 
@@ -112,7 +112,9 @@ def test_parsers_learn_from_predicted_tags(tmp_path: Path) -> None:
     model, _ = own_tags_training(QUICK)
     train = load_treebank(model.parent / "UD_Synthetic" / treebank()["train"].name)
     kept = folder() / "own-tags-kept"
-    made = sampling_options(kept, tags="own", tagger=QUICK, workdir=tmp_path / "work")
+    made = sampling_options(
+        kept, tags="own", tokenizer="none", tagger=QUICK, workdir=tmp_path / "work"
+    )
     train_pipeline(made, progress=Recorder())
     lists = load_treebank(tmp_path / "work" / "train.kbest.conllu")
     assert score_tags(train, lists).upos < 100
