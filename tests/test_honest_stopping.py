@@ -297,10 +297,10 @@ def test_biaffine_parser_has_no_dev_and_sees_each_sentence_once_an_epoch(
     seen: list[list[str]] = []
     real = biaffine_module.make_batch
 
-    def spy(vocabulary: Any, sentences: Sequence[Sentence], *, with_trees: bool) -> Any:
-        assert with_trees
+    def spy(sentences: Sequence[Sentence], *, labels: Sequence[str]) -> Any:
+        assert labels == biaffine_module.labels_of(TRAIN)
         seen.append([str(s.sent_id) for s in sentences])
-        return real(vocabulary, sentences, with_trees=with_trees)
+        return real(sentences, labels=labels)
 
     monkeypatch.setattr(biaffine_module, "make_batch", spy)
     settings = BiaffineSettings(
@@ -319,13 +319,34 @@ def test_biaffine_parser_has_no_dev_and_sees_each_sentence_once_an_epoch(
     assert steps[-1] == (3 * len(TRAIN), 3 * len(TRAIN))
 
 
-def test_biaffine_rate_rises_for_a_tenth_and_falls_to_nothing() -> None:
-    share = biaffine_module._share
-    assert share(0.05) == pytest.approx(0.5, abs=0.01)
-    assert share(0.1) == pytest.approx(1.0, abs=0.01)
-    assert share(0.55) == pytest.approx(0.5)
-    assert share(1.0) == 0
-    assert 0 < share(0.0) < 0.01
+def test_biaffine_rate_rises_for_a_tenth_and_falls_to_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates: list[float] = []
+    real = biaffine_module.Adam
+
+    def spy(schedule: Iterator[float], **more: Any) -> Any:
+        def noted() -> Iterator[float]:
+            for rate in schedule:
+                rates.append(rate)
+                yield rate
+
+        return real(noted(), **more)
+
+    monkeypatch.setattr(biaffine_module, "Adam", spy)
+    settings = BiaffineSettings(
+        epochs=20, batch=30, rate=0.5, word_width=4, tag_width=4, width=4, layers=1, arc_width=4,
+        label_width=4,
+    )  # fmt: skip
+    biaffine_module.train_biaffine_parser(TRAIN, settings=settings)
+    steps = len(rates) - 1
+    top = max(range(steps), key=rates.__getitem__)
+    assert top == steps // 10
+    assert rates[top] == pytest.approx(0.5)
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert rates[top // 2] == pytest.approx(0.5 * (top // 2) / top)
+    assert rates[0] == rates[steps] == 0
 
 
 @udpipe_parsers.needs_udpipe
