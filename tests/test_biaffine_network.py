@@ -15,7 +15,7 @@ from tk_spacy.parsers.biaffine.batches import Layout, make_batches
 from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabulary, tables_of
 from tk_spacy.parsers.biaffine.encoder import build_bilstm
 from tk_spacy.parsers.biaffine.loss import find_loss, log_softmax
-from tk_spacy.parsers.biaffine.model import build_biaffine_parser, scorer_of
+from tk_spacy.parsers.biaffine.model import build_biaffine_parser
 from tk_spacy.parsers.biaffine.recurrent import lstm, make_lstm
 from tk_spacy.parsers.biaffine.scorer import (
     FAR,
@@ -122,7 +122,9 @@ def test_unknown_heads_and_labels_teach_nothing() -> None:
     heads, labels = sample.heads.copy(), sample.labels.copy()
     heads[4], labels[6] = -1, -1
     scores = model.predict(sample)
-    head_loss, label_loss, slopes = find_loss(scores, Batch(sentences(), heads=heads, labels=labels))
+    head_loss, label_loss, slopes = find_loss(
+        scores, Batch(sentences(), heads=heads, labels=labels)
+    )
     every = [find_loss(scores, Batch(sentences(), heads=only(heads, i), labels=only(labels, i)))
              for i in range(len(HEADS))]  # fmt: skip
     known = [i for i in range(len(HEADS)) if i != 4]

@@ -14,8 +14,8 @@ from biaffine_parsers import NEW, QUICK, SENTENCES, trained
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of, tables_of
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import scorer_of
@@ -206,7 +206,9 @@ def test_damaged_biaffine_files_are_refused(tmp_path: Path) -> None:
     meta = tmp_path / "p" / "meta.json"
     text = meta.read_text()
     meta.write_text(text.replace('"width": 16', '"width": 17'))
-    with pytest.raises(ModelError, match=r"damaged or incomplete .*change dimension 'nO'.* 34 to 32"):
+    with pytest.raises(
+        ModelError, match=r"damaged or incomplete .*change dimension 'nO'.* 34 to 32"
+    ):
         BiaffineParser.from_disk(tmp_path / "p")
     model = parser.model.copy()
     scorer_of(model).get_param("arc")[2, 1] = np.nan

@@ -6,7 +6,7 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     default_score_weights=SCORE_WEIGHTS,
 )
 def make_tk_biaffine(
-    nlp: Language, name: str, settings: dict[str, Any], model: Optional[Model]
+    nlp: Language, name: str, settings: dict[str, Any], model: Model | None
 ) -> "TkBiaffine":
     """Make the component; its config is described at `TkBiaffine`."""
     return TkBiaffine(nlp, name, settings=settings, model=model)
@@ -91,7 +91,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
 
     @property
     def model(self) -> Model | None:
-        """The thinc model: the parser's, before there is one the config's, None where it has none."""
+        """The thinc model: the parser's, or else the config's; None where there is neither."""
         return self._given if self._trained is None else self._trained.model
 
     @property
@@ -255,9 +255,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         losses[self.name] += of_heads + of_labels
         return losses
 
-    def get_loss(
-        self, examples: Iterable[Example], scores: "Scores"
-    ) -> "tuple[float, Slopes]":
+    def get_loss(self, examples: Iterable[Example], scores: "Scores") -> "tuple[float, Slopes]":
         """The loss of a model's scores of Examples, and the slopes to hand back to it."""
         from tk_spacy.parsers.biaffine.examples import batch_of_examples  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.loss import find_loss  # noqa: PLC0415

@@ -63,9 +63,7 @@ def _vocab() -> Vocab:
     return spacy.blank("xx").vocab
 
 
-def make_batch(
-    sentences: Sequence[Sentence], *, labels: Sequence[str] | None = None
-) -> Batch:
+def make_batch(sentences: Sequence[Sentence], *, labels: Sequence[str] | None = None) -> Batch:
     """Sentences that stand alone.  labels: those of the parser, where trees are wanted."""
     if labels is None:
         return Batch(sentences)

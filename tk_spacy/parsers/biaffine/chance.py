@@ -32,4 +32,5 @@ def seeded(seed: int) -> Iterator[None]:
 
 def sentence_mask(ops: Ops, layout: Layout, width: int, rate: float) -> Any:
     """Factors [rows, width] that leave out columns, the same in all rows of a sentence."""
-    return ops.get_dropout_mask((layout.sentences, width), rate)[layout.owner]
+    mask: Any = ops.get_dropout_mask((layout.sentences, width), rate)
+    return mask[layout.owner]

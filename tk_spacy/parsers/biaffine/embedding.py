@@ -82,7 +82,7 @@ def forward(
 ) -> tuple[Ragged, Callable[[Ragged], Batch]]:
     """The embedded rows."""
     ops, tables = model.ops, tables_of(model)
-    both = list(map(ops.asarray, model.attrs["vocabulary"].encode_all(X.sentences)))
+    both: list[Any] = list(map(ops.asarray, model.attrs["vocabulary"].encode_all(X.sentences)))
     lengths = ops.asarray1i([len(sentence) + 1 for sentence in X.sentences])
     if is_train and model.attrs["column_dropout"]:
         rate = model.attrs["column_dropout"]
@@ -97,7 +97,8 @@ def forward(
     split = parts[0].shape[1]
 
     def backprop(d: Ragged) -> Batch:
-        slopes = [d.dataXd[:, :split], d.dataXd[:, split:]]
+        data: Any = d.dataXd
+        slopes = [data[:, :split], data[:, split:]]
         if masks is not None:
             slopes = [own * mask for own, mask in zip(slopes, masks, strict=True)]
         for name, ids, own in zip(TABLES, both, slopes, strict=True):
@@ -120,7 +121,7 @@ def init(model: Model[Batch, Ragged], X: Batch | None = None, Y: Any = None) -> 
     for name, rows, width in zip(
         TABLES, table_rows(vocabulary), model.attrs["widths"], strict=True
     ):
-        values = (rng.standard_normal((rows, width)) * 0.3).astype(np.float32)
+        values: Any = (rng.standard_normal((rows, width)) * 0.3).astype(np.float32)
         values[0] = 0
         tables.arrays[name] = model.ops.asarray_f(values)
 

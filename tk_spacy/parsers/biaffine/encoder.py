@@ -1,7 +1,8 @@
 """The encoders of sentences: our LSTM as a tok2vec of spaCy's, and any tok2vec with a root."""
 
 from collections.abc import Callable
-from typing import Any, Optional
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -40,15 +41,13 @@ def build_bilstm(
     )
 
 
-def sentence_encoder(tok2vec: Model) -> Model[Batch, Ragged]:
-    """The layer from a batch to its rows, roots included, that a parser's first layer holds."""
-    return tok2vec.layers[0] if tok2vec.name == BILSTM else tok2vec
+def rooted(layer: Any) -> Model[Batch, Ragged]:
+    """A layer from sentences to their rows, the root's before the words', out of a tok2vec.
 
-
-def rooted(layer: Model) -> Model:
-    """A layer whose `sentence_encoder` gives rows of roots too, out of a tok2vec."""
-    if layer.name in (BILSTM, TREEBANK_EMBED, ROOTED):
-        return layer
+    Where the tok2vec is one of ours, which have rows of roots themselves, it gives those, otherwise
+    a row that is learnt.  Which of both is told by whether the weight of that row is there, so that
+    a listener may be replaced by what it listens to, be it one of ours.
+    """
     return Model(
         ROOTED,
         _forward_rooted,
@@ -59,9 +58,20 @@ def rooted(layer: Model) -> Model:
     )
 
 
-def rooted_of(model: Model) -> Model[Batch, Ragged] | None:
+def rooted_of(model: Model[Any, Any]) -> Model[Batch, Ragged] | None:
     """The layer in a model that reads Docs by a tok2vec; None where sentences are all it reads."""
-    return next((node for node in model.walk() if node.name == ROOTED), None)
+    return next((node for node in model.walk() if node.name == ROOTED and _learns(node)), None)
+
+
+def _learns(model: Model[Batch, Ragged]) -> bool:
+    return model.has_param("root") is True
+
+
+def _with_roots(layer: Any) -> Model[Batch, Ragged] | None:
+    """The layer of a tok2vec of ours that gives rows of roots, None in others."""
+    if layer.name == TREEBANK_EMBED:
+        return layer
+    return layer.layers[0] if layer.name == BILSTM else None
 
 
 # A tok2vec's vectors with a learnt one for the root
@@ -70,7 +80,11 @@ def rooted_of(model: Model) -> Model[Batch, Ragged] | None:
 def _forward_rooted(
     model: Model[Batch, Ragged], X: Batch, is_train: bool
 ) -> tuple[Ragged, Callable[[Ragged], Any]]:
-    ops = model.ops
+    if not _learns(model):
+        own = _with_roots(model.layers[0])
+        assert own is not None
+        return own(X, is_train)
+    ops: Any = model.ops
     if X.vectors is not None and not is_train:
         vectors = ops.xp.concatenate(X.vectors)
         source = np.arange(len(vectors))
@@ -88,23 +102,29 @@ def _forward_rooted(
     data[layout.words] = vectors[source]
 
     def backprop(d: Ragged) -> Any:
-        model.inc_grad("root", d.dataXd[layout.time == 0].sum(axis=0))
+        slopes: Any = d.dataXd
+        model.inc_grad("root", slopes[layout.time == 0].sum(axis=0))
         whole = ops.xp.zeros_like(vectors)
-        whole[source] = d.dataXd[layout.words]
-        return back([whole[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)])
+        whole[source] = slopes[layout.words]
+        return back([whole[a:b] for a, b in pairwise(starts)])
 
     return Ragged(data, ops.asarray1i(X.lengths)), backprop
 
 
-def _init_rooted(model: Model[Batch, Ragged], X: Optional[Batch] = None, Y: Any = None) -> None:
+def _init_rooted(model: Model[Batch, Ragged], X: Batch | None = None, Y: Any = None) -> None:
     (layer,) = model.layers
+    own = _with_roots(layer)
+    if own is not None:
+        own.initialize(X=X)
+        model.set_dim("nO", layer.get_dim("nO"))
+        return
     docs = X.located()[0] if X is not None else None
     layer.initialize(X=docs)
     width = layer.maybe_get_dim("nO")
     if width is None:
         width = layer.predict(docs)[0].shape[1]
     model.set_dim("nO", width)
-    root = (generator().standard_normal(width) * 0.3).astype(np.float32)
+    root: Any = (generator().standard_normal(width) * 0.3).astype(np.float32)
     model.set_param("root", model.ops.asarray_f(root))
 
 
@@ -114,9 +134,10 @@ def _init_rooted(model: Model[Batch, Ragged], X: Optional[Batch] = None, Y: Any 
 def _forward_docs(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    ops, width = model.ops, model.get_dim("nO")
+    ops: Any = model.ops
+    width = model.get_dim("nO")
     batch = batch_of_docs(docs)
-    vectors = [ops.alloc2f(len(doc), width) for doc in docs]
+    vectors: list[Any] = [ops.alloc2f(len(doc), width) for doc in docs]
     if not batch.sentences:
         return vectors, lambda _: docs
     rows, back = model.layers[0](batch, is_train)
@@ -132,8 +153,9 @@ def _forward_docs(
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
         d = ops.alloc2f(len(layout.owner), width)
+        slopes: list[Any] = list(d_vectors)
         for doc, words, start, end in spans:
-            d[start:end] = d_vectors[doc][words]
+            d[start:end] = slopes[doc][words]
         back(Ragged(d, rows.lengths))
         return docs
 
@@ -141,7 +163,6 @@ def _forward_docs(
 
 
 def _init_docs(
-    model: Model[list[Doc], list[Floats2d]], X: Optional[list[Doc]] = None, Y: Any = None
+    model: Model[list[Doc], list[Floats2d]], X: list[Doc] | None = None, Y: Any = None
 ) -> None:
-    batch = X if X is None or isinstance(X, Batch) else batch_of_docs(X)
-    model.layers[0].initialize(X=batch)
+    model.layers[0].initialize(X=None if X is None else batch_of_docs(X))

@@ -27,7 +27,8 @@ def without_listeners(parser: BiaffineParser, nlp: Language, name: str) -> Biaff
     nodes = [] if reading is None else [n for n in reading.walk() if hasattr(n, "upstream_name")]
     if not nodes:
         return parser
-    pipes = [pipe for _, pipe in nlp.components if isinstance(pipe, ListenedToComponent)]
+    components: list[Any] = [pipe for _, pipe in nlp.components]
+    pipes = [pipe for pipe in components if isinstance(pipe, ListenedToComponent)]
     model = parser.model.copy()
     copies = dict(zip(parser.model.walk(), model.walk(), strict=True))
     for node in nodes:

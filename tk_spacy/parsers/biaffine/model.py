@@ -1,7 +1,7 @@
 """The parser as a thinc model: any encoder of spaCy's, and the scorer on top of it."""
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from spacy.tokens import Doc
 from spacy.util import registry
@@ -10,7 +10,7 @@ from thinc.types import Floats2d
 
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.embedding import build_treebank_embed
-from tk_spacy.parsers.biaffine.encoder import build_bilstm, rooted, sentence_encoder
+from tk_spacy.parsers.biaffine.encoder import build_bilstm, rooted
 from tk_spacy.parsers.biaffine.scorer import Scores, Slopes, make_scorer
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 
@@ -21,8 +21,8 @@ def build_biaffine_parser(
     arc_width: int = 128,
     label_width: int = 48,
     dropout: float = 0.33,
-    nO: Optional[int] = None,
-) -> Model[Batch, Scores]:
+    nO: int | None = None,
+) -> Model[Batch, Any]:
     """A biaffine parser over an encoder.
 
     tok2vec: any layer from Docs to vectors of their tokens: `tk_spacy.BiLSTM.v1`,
@@ -36,7 +36,7 @@ def build_biaffine_parser(
     return Model("tk_biaffine_parser", forward, init=init, layers=[rooted(tok2vec), scorer])
 
 
-def model_of(settings: BiaffineSettings) -> Model[Batch, Scores]:
+def model_of(settings: BiaffineSettings) -> Model[Batch, Any]:
     """The model of a training by `tk-spacy`, before it is initialized."""
     s = settings
     embed = build_treebank_embed(s.word_width, s.tag_width, s.dropout, s.column_dropout)
@@ -44,22 +44,22 @@ def model_of(settings: BiaffineSettings) -> Model[Batch, Scores]:
     return build_biaffine_parser(encoder, s.arc_width, s.label_width, s.dropout)
 
 
-def scorer_of(model: Model[Batch, Scores]) -> Model[Any, Scores]:
+def scorer_of(model: Model[Batch, Any]) -> Model[Any, Scores]:
     """The layer on top of the encoder."""
     return model.layers[1]
 
 
 def forward(
-    model: Model[Batch, Scores], X: Batch, is_train: bool
+    model: Model[Batch, Any], X: Batch, is_train: bool
 ) -> tuple[Scores, Callable[[Slopes], Any]]:
     """The scores of a batch."""
-    rows, encoder_back = sentence_encoder(model.layers[0])(X, is_train)
+    rows, encoder_back = model.layers[0](X, is_train)
     scores, scorer_back = model.layers[1](rows, is_train)
     return scores, lambda slopes: encoder_back(scorer_back(slopes))
 
 
-def init(model: Model[Batch, Scores], X: Optional[Batch] = None, Y: Any = None) -> None:
+def init(model: Model[Batch, Any], X: Batch | None = None, Y: Any = None) -> None:
     """Initialize the encoder, then the scorer by what it gives."""
     encoder, scorer = model.layers
     encoder.initialize(X=X)
-    scorer.initialize(X=None if X is None else sentence_encoder(encoder).predict(X))
+    scorer.initialize(X=None if X is None else encoder.predict(X))

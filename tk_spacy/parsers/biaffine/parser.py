@@ -62,7 +62,7 @@ class BiaffineParser(StoredParser):
     VERSION, OLDEST = 2, 1
     FILES = (META, MODEL, VOCABULARY, WEIGHTS)
 
-    model: Model[Batch, Scores]
+    model: Model[Batch, Any]
     labels: tuple[str, ...]
     settings: BiaffineSettings
     architecture: Mapping[str, Any] | None = None
@@ -295,8 +295,11 @@ class SentenceScores:
         words = np.arange(n)
         arcs, inverse = np.unique(words * (n + 1) + heads, return_inverse=True)
         modifiers, governors = np.divmod(arcs, n + 1)
-        ops = self._scores.ops
-        places = ops.asarray(self._start + 1 + modifiers), ops.asarray(self._start + governors)
+        ops: Any = self._scores.ops
+        places: tuple[Any, Any] = (
+            ops.asarray(self._start + 1 + modifiers),
+            ops.asarray(self._start + governors),
+        )
         scores = log_softmax(ops.to_numpy(self._scores.label_scores(*places)))
         known = labels >= 0
         found = scores[inverse.reshape(heads.shape), np.where(known, labels, 0)]

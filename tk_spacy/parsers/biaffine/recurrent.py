@@ -21,7 +21,8 @@ from tk_spacy.parsers.biaffine.batches import Layout
 from tk_spacy.parsers.biaffine.chance import generator, sentence_mask
 
 Array = NDArray[np.floating[Any]]
-Arrays = dict[str, Array]
+PARTS = ("input", "state", "bias")
+"""The weights' names."""
 
 
 def make_lstm(width: int, *, dropout: float = 0.0) -> Model[Ragged, Ragged]:
@@ -33,7 +34,7 @@ def make_lstm(width: int, *, dropout: float = 0.0) -> Model[Ragged, Ragged]:
         "tk_lstm",
         forward,
         init=init,
-        params={"input": None, "state": None, "bias": None},
+        params=dict.fromkeys(PARTS),
         dims={"nI": None, "nO": 2 * width},
         attrs={"dropout_rate": dropout},
     )
@@ -45,19 +46,20 @@ def forward(
     """The states of each row, from the left and from the right."""
     layout = Layout.of(model.ops.to_numpy(X.lengths), model.ops)
     rate = model.attrs["dropout_rate"] if is_train else 0.0
-    mask = state_mask = None
-    x = X.dataXd
+    mask: Any = None
+    state_mask: Any = None
+    x: Any = X.dataXd
     if rate:
         mask = sentence_mask(model.ops, layout, x.shape[1], rate)
         x = x * mask
         state_mask = model.ops.get_dropout_mask(
             (2, layout.sentences, model.get_dim("nO") // 2), rate
         )
-    weights = [model.get_param(name) for name in ("input", "state", "bias")]
-    states, trace = lstm(*weights, x, layout, state_mask)
+    inputs, inner, bias = map(model.get_param, PARTS)
+    states, trace = lstm(inputs, inner, bias, x, layout, state_mask)
 
     def backprop(d_states: Ragged) -> Ragged:
-        d, gradient = lstm_gradient(weights[0], weights[1], trace, d_states.dataXd)
+        d, gradient = lstm_gradient(inputs, inner, trace, d_states.dataXd)
         for name, value in gradient.items():
             model.inc_grad(name, value)
         if mask is not None:
@@ -73,18 +75,16 @@ def init(model: Model[Ragged, Ragged], X: Ragged | None = None, Y: Any = None) -
     Gates stand in the order input, forget, output, candidate; the forget gate starts open.
     """
     if X is not None:
-        model.set_dim("nI", X.dataXd.shape[1])
+        model.set_dim("nI", X.data.shape[1])
     n_in, width = model.get_dim("nI"), model.get_dim("nO") // 2
     rng = generator()
     states = [np.linalg.qr(rng.standard_normal((width, width)))[0] for _ in range(8)]
     bias = np.zeros((2, 4, width), dtype=np.float32)
     bias[:, 1] = 1.0
     scale = np.sqrt(2.0 / (n_in + width))
-    values = {
+    values: dict[str, Any] = {
         "input": rng.standard_normal((n_in, 8 * width)) * scale,
-        "state": np.stack(
-            [np.concatenate(states[:4], axis=1), np.concatenate(states[4:], axis=1)]
-        ),
+        "state": np.stack([np.concatenate(states[:4], axis=1), np.concatenate(states[4:], axis=1)]),
         "bias": bias.reshape(-1),
     }
     for name, value in values.items():
@@ -105,13 +105,13 @@ class Trace:
 
 
 def lstm(
-    inputs: Array,
-    inner: Array,
-    bias: Array,
-    x: Array,
+    inputs: Any,
+    inner: Any,
+    bias: Any,
+    x: Any,
     layout: Layout,
     state_mask: Array | None = None,
-) -> tuple[Array, Trace]:
+) -> tuple[Any, Trace]:
     """The states of each word, from the left and from the right: [rows, 2 * width].
 
     inputs: [n_in, 8 * width].  inner: [2, width, 4 * width].  bias: [8 * width].
@@ -156,8 +156,8 @@ def lstm(
 
 
 def lstm_gradient(
-    inputs: Array, inner: Array, trace: Trace, d_result: Array
-) -> tuple[Array, Arrays]:
+    inputs: Any, inner: Any, trace: Trace, d_result: Any
+) -> tuple[Any, dict[str, Any]]:
     """The gradient with respect to x, and those of the weights by their names.
 
     inputs, inner: as in `lstm`.  d_result: [rows, 2 * width].

@@ -37,7 +37,7 @@ WEIGHTS = ("mlp", "mlp_bias", "arc", "arc_head", "arc_distance", "label")
 
 def make_scorer(
     arc_width: int, label_width: int, *, dropout: float = 0.0, n_labels: int | None = None
-) -> Model[Ragged, Scores]:
+) -> Model[Ragged, Any]:
     """A layer from rows of sentences, the root's first, to scores of arcs and labels.
 
     arc_width, label_width: of what a word is as head or modifier of an arc, and of a label.
@@ -54,7 +54,7 @@ def make_scorer(
     )
 
 
-def weight_shapes(model: Model[Ragged, Scores]) -> dict[str, tuple[int, ...]]:
+def weight_shapes(model: Model[Ragged, Any]) -> dict[str, tuple[int, ...]]:
     """The shape of each of its weights; all dimensions must be known."""
     n_in, arc, label = (model.get_dim(name) for name in ("nI", "arc", "label"))
     n_out, size = 2 * (arc + label), label + 1
@@ -68,10 +68,10 @@ def weight_shapes(model: Model[Ragged, Scores]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def init(model: Model[Ragged, Scores], X: Ragged | None = None, Y: Any = None) -> None:
+def init(model: Model[Ragged, Any], X: Ragged | None = None, Y: Any = None) -> None:
     """Weights to start from."""
     if X is not None:
-        model.set_dim("nI", X.dataXd.shape[1])
+        model.set_dim("nI", X.data.shape[1])
     rng = generator()
     scales = {
         "mlp": np.sqrt(2 / model.get_dim("nI")),
@@ -79,8 +79,10 @@ def init(model: Model[Ragged, Scores], X: Ragged | None = None, Y: Any = None) -
         "label": 0.3 / (model.get_dim("label") + 1) ** 0.5,
     }
     for name, shape in weight_shapes(model).items():
-        value = rng.standard_normal(shape) * scales[name] if name in scales else np.zeros(shape)
-        model.set_param(name, model.ops.asarray_f(value.astype(np.float32)))
+        value: Any = np.zeros(shape, dtype=np.float32)
+        if name in scales:
+            value = (rng.standard_normal(shape) * scales[name]).astype(np.float32)
+        model.set_param(name, model.ops.asarray_f(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,9 +107,7 @@ class Scores:
     where there can be no arc.  Those of labels are made for the arcs that are asked for.
     """
 
-    def __init__(
-        self, weights: Mapping[str, Array], out: Array, layout: Layout, ops: Ops
-    ) -> None:
+    def __init__(self, weights: Mapping[str, Array], out: Array, layout: Layout, ops: Ops) -> None:
         xp = get_array_module(out)
         self.layout, self.ops, self._weights = layout, ops, weights
         a = len(weights["arc"])
@@ -131,9 +131,7 @@ class Scores:
 
     def _pad(self, x: Array) -> Array:
         layout = self.layout
-        out = get_array_module(x).zeros(
-            (layout.sentences, layout.steps, x.shape[1]), dtype=x.dtype
-        )
+        out = get_array_module(x).zeros((layout.sentences, layout.steps, x.shape[1]), dtype=x.dtype)
         out[layout.owner, layout.time] = x
         return out
 
@@ -209,7 +207,7 @@ class Scores:
 
 
 def forward(
-    model: Model[Ragged, Scores], X: Ragged, is_train: bool
+    model: Model[Ragged, Any], X: Ragged, is_train: bool
 ) -> tuple[Scores, Callable[[Slopes], Ragged]]:
     """The scores of a batch; back from the slopes of a loss to those of the rows."""
     ops = model.ops
@@ -217,7 +215,7 @@ def forward(
     layout = Layout.of(ops.to_numpy(X.lengths), ops)
     w: dict[str, Any] = {name: model.get_param(name) for name in WEIGHTS}
     rate = model.attrs["dropout_rate"] if is_train else 0.0
-    rows = X.dataXd
+    rows: Any = X.dataXd
     masks: list[Any] = []
     if rate:
         masks = [
@@ -229,7 +227,7 @@ def forward(
     scores = Scores(w, out * masks[1] if masks else out, layout, ops)
 
     def backprop(slopes: Slopes) -> Ragged:
-        gradient: dict[str, Array] = {}
+        gradient: dict[str, Any] = {}
         d_out = xp.zeros(hidden.shape, dtype=hidden.dtype)
         split = 2 * model.get_dim("arc")
         scores.labels_back(slopes, d_out[:, split:], gradient)

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import srsly
 from numpy.typing import NDArray
-from thinc.api import Ops, Optimizer, Shim, get_current_ops, get_ops
+from thinc.api import Optimizer, Shim, get_current_ops, get_ops
 
 Rows = NDArray[np.int32]
 
@@ -25,13 +25,13 @@ class Tables(Shim):
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.ops: Ops = get_current_ops()
+        self.ops: Any = get_current_ops()
         self.arrays: dict[str, Any] = {}
         self._slopes: dict[str, list[tuple[Rows, Any]]] = {}
 
     def read(self, name: str, ids: Rows) -> Any:
         """The sums of rows [n, width]; ids: int32[n, columns]."""
-        return self.ops.gather_add(self.arrays[name], ids)  # type: ignore[arg-type]
+        return self.ops.gather_add(self.arrays[name], ids)
 
     def add_slopes(self, name: str, ids: Rows, d: Any) -> None:
         """Note the gradient of what was read: d [n, width] of ids int32[n, columns]."""
@@ -82,12 +82,13 @@ class Tables(Shim):
         self, optimizer: Optimizer, key: tuple[int, str], table: Any, rows: Rows, slopes: Any
     ) -> None:
         kept = (self.id, f"{key[1]}, all rows")
-        for moments in (optimizer.mom1, optimizer.mom2):
+        both: list[Any] = [optimizer.mom1, optimizer.mom2]
+        for moments in both:
             if kept not in moments:
                 moments[kept] = self.ops.xp.zeros_like(table)
             moments[key] = moments[kept][rows].reshape(-1)
         table[rows] = optimizer(key, table[rows], slopes)[0]
-        for moments in (optimizer.mom1, optimizer.mom2):
+        for moments in both:
             moments[kept][rows] = moments.pop(key).reshape(slopes.shape)
 
     @contextmanager
@@ -101,7 +102,7 @@ class Tables(Shim):
             self.arrays = own
 
     def copy(self) -> Self:
-        """Tables of the same values, with an id of their own, so that optimizers tell them apart."""
+        """Tables of the same values, with an id of their own by which optimizers know them."""
         copied = type(self)()
         copied.ops = self.ops
         copied.arrays = {name: table.copy() for name, table in self.arrays.items()}

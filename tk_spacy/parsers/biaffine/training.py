@@ -1,8 +1,9 @@
-"""Training of the biaffine parser from sentences alone; `tk_biaffine` can also be trained by spaCy."""
+"""Training of the biaffine parser from sentences alone; spaCy trains `tk_biaffine` by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from thinc.api import Adam, Model, warmup_linear
@@ -17,7 +18,6 @@ from tk_spacy.parsers.biaffine.embedding import embedding_of, set_vocabulary
 from tk_spacy.parsers.biaffine.loss import find_loss
 from tk_spacy.parsers.biaffine.model import model_of, scorer_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
-from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.treebank.conllu import Sentence
@@ -65,7 +65,7 @@ def train_biaffine_parser(
     done, of = 0, settings.epochs * len(train)
     with one_thread(), seeded(settings.seed):
         prepare(model, train, Batch(train[:SAMPLE]), labels, xpos=settings.xpos)
-        rates = warmup_linear(settings.rate, int(WARM_UP * len(batches)), len(batches))
+        rates: Any = warmup_linear(settings.rate, int(WARM_UP * len(batches)), len(batches))
         beta1, beta2 = BETAS
         optimizer = Adam(
             rates, beta1=beta1, beta2=beta2, L2=0.0, grad_clip=CLIP, use_averages=False
@@ -89,7 +89,7 @@ def labels_of(train: Sequence[Sentence]) -> tuple[str, ...]:
 
 
 def prepare(
-    model: Model[Batch, Scores],
+    model: Model[Batch, Any],
     train: Sequence[Sentence],
     sample: Batch,
     labels: Sequence[str],

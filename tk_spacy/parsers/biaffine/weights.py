@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from thinc.api import Model
 
 from tk_spacy.parsers.biaffine.batch import Batch
@@ -18,7 +17,8 @@ from tk_spacy.parsers.biaffine.embedding import (
     tables_of,
 )
 from tk_spacy.parsers.biaffine.model import scorer_of
-from tk_spacy.parsers.biaffine.scorer import WEIGHTS, Scores, weight_shapes
+from tk_spacy.parsers.biaffine.recurrent import PARTS
+from tk_spacy.parsers.biaffine.scorer import WEIGHTS, weight_shapes
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 
 MOST_WEIGHT = 1e3
@@ -26,7 +26,7 @@ MOST_WEIGHT = 1e3
 
 
 def take_old_weights(
-    model: Model[Batch, Scores], vocabulary: Vocabulary, arrays: Mapping[str, NDArray[Any]]
+    model: Model[Batch, Any], vocabulary: Vocabulary, arrays: Mapping[str, Any]
 ) -> None:
     """Put weights by the names of format version 1 into a model that is not initialized.
 
@@ -56,7 +56,7 @@ def take_old_weights(
         raise ValueError(f"weights are {sorted(arrays)}, expected {sorted(expected)}")
 
 
-def check_weights(model: Model[Batch, Scores], *, n_labels: int) -> None:
+def check_weights(model: Model[Batch, Any], *, n_labels: int) -> None:
     """Raises ValueError for weights that are not numbers as they must be, or of another shape."""
     scorer = scorer_of(model)
     if scorer.get_dim("nO") != n_labels:
@@ -72,17 +72,21 @@ def _lstms(model: Model) -> list[Model]:
     return [node for node in model.walk() if node.name == "tk_lstm"]
 
 
-def _all_weights(model: Model[Batch, Scores]) -> Iterator[tuple[str, Any, Any]]:
+def _all_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Name, array and expected shape of our own layers' weights; None for the shape of others'."""
     scorer, embedding = scorer_of(model), embedding_of(model)
     if embedding is not None:
         widths, rows = embedding.attrs["widths"], table_rows(embedding.attrs["vocabulary"])
-        for name, shape in zip(TABLES, zip(rows, widths, strict=True), strict=True):
-            yield name, tables_of(embedding).arrays[name], shape
+        for name, n, width in zip(TABLES, rows, widths, strict=True):
+            yield name, tables_of(embedding).arrays[name], (n, width)
     for layer, lstm in enumerate(_lstms(model)):
         n_in, width = lstm.get_dim("nI"), lstm.get_dim("nO") // 2
-        shapes = ((n_in, 8 * width), (2, width, 4 * width), (8 * width,))
-        for part, shape in zip(("input", "state", "bias"), shapes, strict=True):
-            yield f"lstm {layer}.{part}", lstm.get_param(part), shape
+        shapes: tuple[tuple[int, ...], ...] = (
+            (n_in, 8 * width),
+            (2, width, 4 * width),
+            (8 * width,),
+        )
+        for part, of_part in zip(PARTS, shapes, strict=True):
+            yield f"lstm {layer}.{part}", lstm.get_param(part), of_part
     for name, shape in weight_shapes(scorer).items():
         yield name, scorer.get_param(name), shape
