@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from spacy.tokens import Doc
 from thinc.api import Adam, Model, NumpyOps
 from thinc.types import Ragged
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import Layout, make_batches
-from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabulary, tables_of
+from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabulary
 from tk_spacy.parsers.biaffine.encoder import build_bilstm
 from tk_spacy.parsers.biaffine.loss import find_loss, log_softmax
 from tk_spacy.parsers.biaffine.model import build_biaffine_parser
@@ -20,7 +21,6 @@ from tk_spacy.parsers.biaffine.recurrent import lstm, make_lstm
 from tk_spacy.parsers.biaffine.scorer import (
     FAR,
     N_BUCKETS,
-    Scores,
     buckets,
     make_scorer,
     weight_shapes,
@@ -54,32 +54,70 @@ def batch() -> Batch:
     return Batch(sentences(), heads=np.array(HEADS), labels=labels)
 
 
-def parser(dropout: float = 0.4) -> Model[Batch, Scores]:
-    """A tiny parser none of whose weights is near 0, in float64."""
+def lookup() -> Model[list[Doc], list[Any]]:
+    """A tok2vec of width 3: one row of a table for each first letter."""
+
+    def rows(doc: Doc) -> np.ndarray:
+        return np.array(["abc".index(token.text[0]) for token in doc])
+
+    def forward(model: Model[Any, Any], docs: list[Doc], is_train: bool) -> tuple[Any, Any]:
+        def backprop(d: list[Any]) -> list[Doc]:
+            gradient = np.zeros((3, 3))
+            for doc, own in zip(docs, d, strict=True):
+                np.add.at(gradient, rows(doc), own)
+            model.inc_grad("table", gradient)
+            return docs
+
+        return [model.get_param("table")[rows(doc)] for doc in docs], backprop
+
+    return Model("lookup", forward, params={"table": np.eye(3)}, dims={"nO": 3})
+
+
+def parser(kind: str = "treebank", dropout: float = 0.4) -> Model[Batch, Any]:
+    """A tiny parser none of whose weights is near 0, in float64.
+
+    kind: "treebank" embeds its words, "docs" has an LSTM over a tok2vec, "plain" a tok2vec alone.
+    """
+    np.random.seed(1)  # noqa: NPY002  (of the first weights)
     embed = build_treebank_embed(5, 4, dropout, 0.2)
     set_vocabulary(embed, Vocabulary.fit(sentences() * 3))
-    model = build_biaffine_parser(build_bilstm(embed, 3, 2, dropout), 4, 3, dropout, N_LABELS)
+    encoder = (
+        lookup()
+        if kind == "plain"
+        else build_bilstm(embed if kind == "treebank" else lookup(), 3, 2, dropout)
+    )
+    model = build_biaffine_parser(encoder, 4, 3, dropout, N_LABELS)
     model.initialize(X=batch())
     rng = np.random.default_rng(3)
-    for node in model.walk():
-        for name in node.param_names:
-            array = node.get_param(name).astype(np.float64)
-            node.set_param(name, array + 0.3 * rng.standard_normal(array.shape))
-    tables = tables_of(embed)
-    for name, table in tables.arrays.items():
-        tables.arrays[name] = table + 0.3 * rng.standard_normal(table.shape)
-        tables.arrays[name][0] = 0
+    for node, name in parameters(model):
+        array = node.get_param(name).astype(np.float64)
+        node.set_param(name, array + 0.3 * rng.standard_normal(array.shape))
+    for tables in tables_in(model):
+        for name, table in tables.arrays.items():
+            tables.arrays[name] = table + 0.3 * rng.standard_normal(table.shape)
+            tables.arrays[name][0] = 0
     return model
 
 
-def tables_in(model: Model) -> Tables:
-    (tables,) = [shim for node in model.walk() for shim in node.shims]
-    return tables
+def parameters(model: Model[Any, Any]) -> list[tuple[Model[Any, Any], str]]:
+    return [(n, name) for n in model.walk() for name in n.param_names if n.has_param(name)]
 
 
-@pytest.mark.parametrize("is_train", [True, False])
-def test_model_gradient_equals_finite_differences(is_train: bool) -> None:
-    model, sample = parser(), batch()
+def tables_in(model: Model[Any, Any]) -> list[Tables]:
+    return [shim for node in model.walk() for shim in node.shims if isinstance(shim, Tables)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_train", "count"),
+    [
+        ("treebank", True, 2 + 2 * 3 + 6),
+        ("treebank", False, 2 + 2 * 3 + 6),
+        ("docs", True, 1 + 1 + 2 * 3 + 6),
+        ("plain", True, 1 + 1 + 6),
+    ],
+)
+def test_model_gradient_equals_finite_differences(kind: str, is_train: bool, count: int) -> None:
+    model, sample = parser(kind), batch()
 
     def run() -> tuple[Any, Any]:
         np.random.seed(7)  # noqa: NPY002  (of the dropout)
@@ -91,15 +129,15 @@ def test_model_gradient_equals_finite_differences(is_train: bool) -> None:
     scores, backprop = run()
     backprop(find_loss(scores, sample)[2])
     found = {}
-    for i, node in enumerate(model.walk()):
-        for name in node.param_names:
-            found[f"{i} {node.name} {name}"] = (node.get_param(name), node.get_grad(name))
-    assert len(found) == 2 * 3 + 6
-    for name, table in tables_in(model).arrays.items():
-        rows, slopes = tables_in(model).gradient(name)
-        whole = np.zeros_like(table)
-        whole[rows] = slopes
-        found[name] = (table, whole)
+    for node, name in parameters(model):
+        found[f"{node.name} {node.id} {name}"] = (node.get_param(name), node.get_grad(name))
+    for tables in tables_in(model):
+        for name, table in tables.arrays.items():
+            rows, slopes = tables.gradient(name)
+            whole = np.zeros_like(table)
+            whole[rows] = slopes
+            found[name] = (table, whole)
+    assert len(found) == count
     for name, (array, gradient) in found.items():
         expected = np.zeros_like(array)
         for place in np.ndindex(*array.shape):
@@ -116,7 +154,7 @@ def test_model_gradient_equals_finite_differences(is_train: bool) -> None:
 
 
 def test_unknown_heads_and_labels_teach_nothing() -> None:
-    model, sample = parser(0.0), batch()
+    model, sample = parser(dropout=0.0), batch()
     assert sample.heads is not None
     assert sample.labels is not None
     heads, labels = sample.heads.copy(), sample.labels.copy()
@@ -138,9 +176,8 @@ def test_unknown_heads_and_labels_teach_nothing() -> None:
     none = find_loss(scores, Batch(sentences(), heads=nothing, labels=nothing))
     assert none[:2] == (0, 0)
     backprop(none[2])
-    for node in model.walk():
-        for name in node.param_names:
-            assert (node.get_grad(name) == 0).all()
+    for node, name in parameters(model):
+        assert (node.get_grad(name) == 0).all()
 
 
 def only(ids: np.ndarray, i: int) -> np.ndarray:
