@@ -13,11 +13,10 @@ import pytest
 import spacy
 from biaffine_parsers import NEW, SENTENCES, trained
 from pipelines import trees
+from spacy.cli.train import train as spacy_train
 from spacy.language import Language
-from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import load_config
 from thinc.api import Optimizer
 
 from tk_spacy.errors import UserError
@@ -28,6 +27,7 @@ from tk_spacy.pipeline.sources import pipeline_sources
 from tk_spacy.pipeline.tk_biaffine import TkBiaffine, add_biaffine
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.treebank.conllu import write_conllu
 
 TREEBANK: dict[str, Any] = {
     "@architectures": "tk_spacy.BiLSTM.v1", "width": 16, "depth": 1, "dropout": 0.1,
@@ -292,23 +292,27 @@ def test_jackknife_of_an_encoder_of_one_s_own_is_refused() -> None:
 # The config
 
 
-def test_biaffine_config_trains_a_pipeline() -> None:
-    path = Path(spacy.util.get_package_path("tk_spacy")) / "configs" / "biaffine.cfg"
-    config = load_config(path, interpolate=True)
-    model = config["components"]["tk_biaffine"]["model"]
-    model["tok2vec"]["width"] = model["arc_width"] = model["label_width"] = 8
-    config["training"]["max_steps"] = 20
-    nlp = spacy.util.load_model_from_config(config, auto_fill=False, validate=True)
-    examples = list(read_examples(SENTENCES[:60], nlp))
-    nlp.initialize(lambda: examples)
-    training = spacy.util.registry.resolve(config["training"], schema=ConfigSchemaTraining)
-    batches = list(training["batcher"](examples))
-    assert sum(map(len, batches)) == 60
-    assert training["optimizer"].averages is None
-    nlp.update(batches[0], sgd=training["optimizer"], drop=training["dropout"])
-    assert component(nlp).model.attrs == {}
-    assert {n.attrs["dropout_rate"] for n in component(nlp).model.walk()
-            if "dropout_rate" in n.attrs} == {0.33}  # fmt: skip
+def test_biaffine_config_trains_a_pipeline(tmp_path: Path) -> None:
+    write_conllu(tmp_path / "train.conllu", SENTENCES[:100])
+    write_conllu(tmp_path / "dev.conllu", NEW)
+    config = Path(spacy.util.get_package_path("tk_spacy")) / "configs" / "biaffine.cfg"
+    model = "components.tk_biaffine.model"
+    changes = {
+        "paths.train": str(tmp_path / "train.conllu"), "paths.dev": str(tmp_path / "dev.conllu"),
+        f"{model}.arc_width": 16, f"{model}.label_width": 8, f"{model}.tok2vec.width": 16,
+        f"{model}.tok2vec.depth": 1, "training.batcher.size": 200, "training.dropout": 0.1,
+        "training.max_steps": 60, "training.eval_frequency": 30,
+        "training.optimizer.learn_rate.warmup_steps": 5,
+        "training.optimizer.learn_rate.initial_rate": 0.02,
+    }  # fmt: skip
+    spacy_train(config, tmp_path / "out", overrides=changes)
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    scores = nlp.evaluate(list(read_examples(NEW, nlp)))
+    assert scores["dep_las"] > 0.5
+    assert nlp.meta["performance"]["dep_las"] == pytest.approx(scores["dep_las"])
+    rates = [node.attrs.get("dropout_rate") for node in component(nlp).model.walk()]
+    assert {rate for rate in rates if rate is not None} == {0.1}
+    assert nlp.resume_training().learn_rate == 0
 
 
 # Before there was a thinc model

@@ -283,8 +283,8 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
     # Storage
 
     def _described(self) -> dict[str, Any]:
-        """The model of the pipeline's config."""
-        config: dict[str, Any] = self.nlp.get_pipe_config(self.name)["model"]
+        """The model of the pipeline's config, with the values of variables in it."""
+        config: dict[str, Any] = self.nlp.config.interpolate()["components"][self.name]["model"]
         return config
 
     def _note_architecture(self) -> None:
