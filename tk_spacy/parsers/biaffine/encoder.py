@@ -141,18 +141,17 @@ def _forward_docs(
     if not batch.sentences:
         return vectors, lambda _: docs
     rows, back = model.layers[0](batch, is_train)
-    layout = Layout.of(batch.lengths)
     ends = np.cumsum(batch.lengths)
     assert batch.places is not None
     spans = [
-        (doc, words, end - len(words), end)
+        (doc, ops.asarray(words), end - len(words), end)
         for (doc, words), end in zip(batch.places, ends.tolist(), strict=True)
     ]
     for doc, words, start, end in spans:
         vectors[doc][words] = rows.dataXd[start:end]
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
-        d = ops.alloc2f(len(layout.owner), width)
+        d = ops.alloc2f(int(ends[-1]), width)
         slopes: list[Any] = list(d_vectors)
         for doc, words, start, end in spans:
             d[start:end] = slopes[doc][words]
