@@ -17,7 +17,7 @@ import numpy as np
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.base import Report
+from tk_spacy.parsers.base import StepReport
 from tk_spacy.treebank.conllu import Sentence, check_tree
 
 
@@ -62,7 +62,7 @@ class CountingParser:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         arcs: Counter[str] = Counter()
         labels: dict[str, Counter[str]] = {}

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.base import Report
+from tk_spacy.parsers.base import StepReport
 from tk_spacy.treebank.conllu import Sentence
 
 KNOWN, UNKNOWN = 0.0, -1.0
@@ -56,7 +56,7 @@ class MemorisingParser:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         known = {" ".join(s.forms): [s.heads.tolist(), list(s.deprels)] for s in train}
         (directory / "memory.json").write_text(json.dumps(known), encoding="utf-8")

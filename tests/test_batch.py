@@ -29,7 +29,7 @@ from tk_spacy.treebank.conllu import load_treebank, read_conllu
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import estimate_sentences, find_jobs, rerank_files, total
 from tk_spacy.workflows.files.running import Counter, run_jobs
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport
 from tk_spacy.workflows.model import open_model
 
 
@@ -168,7 +168,7 @@ def test_batch_leaves_no_directory_in_which_it_wrote_nothing(
 class Dying(FileWorker):
     """Does one file, and is killed at the next."""
 
-    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+    def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         if job.input.name == "b":
             while not job.input.with_name("a.done").exists():
                 time.sleep(0.01)

@@ -21,7 +21,7 @@ from tk_spacy.kernels.support import Support
 from tk_spacy.kernels.template_kernel import kernel_matrix
 from tk_spacy.treebank.conllu import write_conllu
 from tk_spacy.treebank.synthetic import generate
-from tk_spacy.workflows.benchmark import timing as benchmarking
+from tk_spacy.workflows.benchmark import timing as timing_module
 from tk_spacy.workflows.benchmark.data import Arcs, ListMaker, SupportArcs, arcs_of, build_support
 from tk_spacy.workflows.benchmark.loop_scoring import add_column_scores, add_pair_scores
 from tk_spacy.workflows.benchmark.timing import (
@@ -41,8 +41,8 @@ FAST = ("--sizes", "40,300", "--threads", "1,2", "--repeat", "2", "--words", "60
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmarking, "LOOP_SECONDS", 0.02)
-    monkeypatch.setattr(benchmarking, "ALL_ARCS_SECONDS", 0.02)
+    monkeypatch.setattr(timing_module, "LOOP_SECONDS", 0.02)
+    monkeypatch.setattr(timing_module, "ALL_ARCS_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ def test_benchmark_fails_where_scores_differ(
         add_pair_scores(*arguments, **options)
         arguments[6][0] *= 1.001
 
-    monkeypatch.setattr(benchmarking, "add_pair_scores", tampered)
+    monkeypatch.setattr(timing_module, "add_pair_scores", tampered)
     result = invoke(treebank, *FAST, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["agrees"] is False
@@ -266,7 +266,7 @@ def test_benchmark_fails_where_scores_are_no_numbers(
     def tampered(*arguments, **options):
         arguments[6][0] = np.nan
 
-    monkeypatch.setattr(benchmarking, "add_column_scores", tampered)
+    monkeypatch.setattr(timing_module, "add_column_scores", tampered)
     result = invoke(treebank, *FAST, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["rows"][0]["largest_error"] is None

@@ -15,7 +15,7 @@ from trainings import list_files, lists_training, parser_training, same_trees, s
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.parsers.spacy_transition import source as spacy_parser
+from tk_spacy.parsers.spacy_transition import source as spacy_source
 from tk_spacy.treebank.conllu import load_treebank
 
 
@@ -193,7 +193,7 @@ def test_cli_rerank_reads_a_pipe(tmp_path: Path) -> None:
 def test_cli_rerank_with_any_number_of_threads_and_candidates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spacy_parser, "MAX_K", 8)
+    monkeypatch.setattr(spacy_source, "MAX_K", 8)
     huge = ["--threads", 10**12, "--k", 10_000]
     for name, options in {"a": ["--threads", 1], "b": huge}.items():
         out = tmp_path / name

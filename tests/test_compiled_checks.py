@@ -2,8 +2,10 @@
 
 import gc
 import multiprocessing
+import pickle
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,7 @@ from tk_spacy.parsers.sampling.search.tree_scores import crossing_scores, part_s
 from tk_spacy.parsers.sampling.search.updates import Learner
 from tk_spacy.parsers.spacy_transition.context_scores import ContextScores
 from tk_spacy.parsers.spacy_transition.tree_scores import score_trees
-from tk_spacy.trees.tree_rows import group_equal, invalid_trees
+from tk_spacy.trees.tree_rows import CheckedTrees, group_equal, invalid_trees, single_rooted
 from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.workflows.benchmark.loop_scoring import add_column_scores, add_pair_scores
 
@@ -138,6 +140,133 @@ def test_checks_candidates_are_not_cast() -> None:
         CandidateList.from_arrays(i32([0, 1]), labels + 1, scores, **good)
     with pytest.raises(ValueError, match="base must be a row from 0 to 0, got 1"):
         CandidateList.from_arrays(i32([0, 1]), labels, scores, base=1, **good)
+
+
+# Lists that were checked once
+
+
+def built() -> CandidateList:
+    """Two trees, the second one the better, from an array that the caller keeps."""
+    return CandidateList.from_arrays(
+        i32([2, 0, 2], [3, 0, 2]),
+        i32([0, 1, 2], [0, 1, 2]),
+        np.array([[1.0], [2.0]]),
+        inventory=LabelInventory(["nsubj", "root", "obj"]),
+        sources=("a",),
+    )
+
+
+def test_checks_a_list_by_hand_is_refused_when_altered_after_it_passed() -> None:
+    heads = i32([2, 0, 2])
+    writable = heads[:]  # which setting the list's own array read-only does not reach
+    trees = made_by_hand(heads, i32([0, 1, 2]))
+    encoder = ListEncoder(Schema.fit([THREE]), kernel_parts=("arc",), manual_parts=("span",))
+    encoder.encode(THREE, trees)
+    writable[0] = CYCLE
+    with pytest.raises(ValueError, match="from word 2 back to it"):
+        encoder.encode(THREE, trees)
+
+
+def test_checks_a_built_list_is_checked_once_and_cannot_be_altered() -> None:
+    given = i32([2, 0, 2], [3, 0, 2])
+    trees = CandidateList.from_arrays(
+        given, np.zeros((2, 3), dtype=np.int32), np.zeros((2, 1)),
+        inventory=LabelInventory(["x"]), sources=("a",),
+    )  # fmt: skip
+    given[:] = CYCLE
+    assert trees.heads.tolist() == [[2, 0, 2], [3, 0, 2]]
+    assert trees.trees is trees.trees
+    array = trees.heads
+    while isinstance(array, np.ndarray):  # nor what lies below it
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.setflags(write=True)
+        array = array.base
+
+
+def test_checks_changed_lists_keep_the_check_only_of_the_same_trees() -> None:
+    trees = built()
+    assert trees.heads.tolist() == [[3, 0, 2], [2, 0, 2]]
+    renamed = replace(trees, sources=("b",))
+    assert renamed.trees is trees.trees
+    turned = trees.with_scores(np.array([[1.0], [2.0]]))
+    assert turned.heads.tolist() == turned.trees.heads.tolist() == [[2, 0, 2], [3, 0, 2]]
+    assert turned.trees is turned.trees
+    other = replace(trees, heads=np.concatenate([CYCLE, CYCLE]))
+    with pytest.raises(ValueError, match="from word 2 back to it"):
+        extract_parts(other.trees, other.labels, ARC)
+    copy = pickle.loads(pickle.dumps(trees))
+    assert copy.heads.tolist() == copy.trees.heads.tolist() == trees.heads.tolist()
+    assert not copy.heads.flags.writeable
+
+
+def test_checks_checked_trees_hold_only_what_was_checked() -> None:
+    trees = CheckedTrees(i32([2, 0, 2], [3, 0, 2], [0, 1, 2]))
+    assert trees.take(np.array([2, 0])).heads.tolist() == [[0, 1, 2], [2, 0, 2]]
+    assert trees.take(np.array([0, 1, 2])) is trees
+    assert trees.take(np.array([], dtype=np.intp)).heads.shape == (0, 3)
+    with pytest.raises(IndexError, match="out of bounds"):
+        trees.take(np.array([3]))
+    for wrong, message in ((CYCLE, "back to it"), (i32([2, 0, 4]), "is 4, expected 0 to 3")):
+        with pytest.raises(ValueError, match=message):
+            CheckedTrees(wrong)
+        with pytest.raises(ValueError, match=message):
+            CheckedTrees(wrong, object())
+    with pytest.raises(TypeError):
+        CheckedTrees.__new__(CheckedTrees)
+    with pytest.raises(AttributeError):
+        trees.heads = CYCLE
+    with pytest.raises(ValueError, match=r"labels must be int32\[3, 3\]"):
+        extract_parts(trees, LABELS, ARC)
+    found, bad = single_rooted(i32([2, 0, 2], [0, 0, 2], [2, 3, 1]))
+    assert found is None
+    assert bad.tolist() == [1, 2]
+
+
+def test_checks_parts_of_checked_trees_are_those_of_their_heads() -> None:
+    heads, labels = i32([2, 0, 2], [3, 0, 2]), i32([3, 4, 5], [3, 4, 5])
+    fields = FIELDS
+    for with_arrays, without in (
+        (extract_parts(heads, labels, ARC), extract_parts(CheckedTrees(heads), labels, ARC)),
+        (extract_spans(heads, labels), extract_spans(CheckedTrees(heads), labels)),
+        (
+            extract_frames(fields, heads, labels),
+            extract_frames(fields, CheckedTrees(heads), labels),
+        ),
+    ):
+        for one, other in zip(with_arrays, without, strict=True):
+            assert one.tolist() == other.tolist()
+    # Arcs 1<-2, 2<-0, 3<-2 of the first tree, and 1<-3 of the second.
+    rows, starts, members = extract_parts(CheckedTrees(heads), labels, ARC)
+    assert rows[:, [1, 4]].tolist() == [[2, 1], [0, 2], [2, 3], [3, 1]]
+    assert members.tolist() == [0, 1, 2, 3, 1, 2]
+    assert starts.tolist() == [0, 3, 6]
+
+
+@pytest.mark.parametrize("value", [-1, 40, -(2**31), 2**31 - 1])
+def test_checks_a_wrong_value_is_found_wherever_it_stands(value: int) -> None:
+    """Several values are compared at a time, and what is left over one by one."""
+    for length in (1, 3, 4, 7, 8, 33):
+        for place in range(length):
+            members = np.full(length, 39, dtype=np.int32)
+            starts = i32(0, length)
+            add_candidate_scores(np.ones(40), starts, members, np.zeros(1))
+            members[place] = value
+            message = rf"members\[{place}\] is {value}, expected 0 to 39"
+            with pytest.raises(ValueError, match=message):
+                add_candidate_scores(np.ones(40), starts, members, np.zeros(1))
+
+
+@pytest.mark.parametrize("value", [-2, 5, -(2**31), 2**31 - 1])
+@pytest.mark.parametrize("column", range(5))
+def test_checks_a_part_names_words_of_its_sentence(column: int, value: int) -> None:
+    row = ROW.copy()
+    row[0, :5] = [-1, 0, 4, 4, 1]
+    scores = np.zeros(1)
+    add_sentence_scores(FIELDS, row, type_code("arc"), WEIGHTS, scores)
+    row[0, column] = value
+    message = rf"rows\[0, {column}\] names word {value}, expected -1 to 4"
+    with pytest.raises(ValueError, match=message):
+        add_sentence_scores(FIELDS, row, type_code("arc"), WEIGHTS, scores)
 
 
 def test_checks_an_encoder_keeps_no_inventory() -> None:

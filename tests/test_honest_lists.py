@@ -42,7 +42,7 @@ from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
-from tk_spacy.workflows.train import inputs as plan_module
+from tk_spacy.workflows.train import inputs as inputs_module
 from tk_spacy.workflows.train import pipeline as pipeline_module
 from tk_spacy.workflows.train.candidate_lists import seen_notes
 from tk_spacy.workflows.train.options import TrainOptions
@@ -239,7 +239,7 @@ def options(tmp_path: Path, **changes: Any) -> TrainOptions:
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorisingParser:
     """The only parser of trainings, and nothing but the reranker saved."""
     parser = MemorisingParser(diary=tmp_path / "diary.txt")
-    monkeypatch.setattr(plan_module, "make_parsers", lambda *_, **__: (parser,))
+    monkeypatch.setattr(inputs_module, "make_parsers", lambda *_, **__: (parser,))
     monkeypatch.setattr(
         pipeline_module,
         "_save_model",
@@ -314,7 +314,7 @@ def test_a_training_with_a_combiner_teaches_the_reranker_the_lists_that_it_exten
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: MemorisingParser
 ) -> None:
     both = tuple(MemorisingParser(diary=memory.diary, name=name) for name in ("a", "b"))
-    monkeypatch.setattr(plan_module, "make_parsers", lambda *_, **__: both)
+    monkeypatch.setattr(inputs_module, "make_parsers", lambda *_, **__: both)
     learned: list[Any] = []
     made: list[Any] = []
     combine, train = pipeline_module.combine_lists, pipeline_module.train_reranker

@@ -24,7 +24,7 @@ from tk_spacy.parsers.sampling.kernel_tuning import tune_gamma
 from tk_spacy.parsers.sampling.search.words import encode
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.parsers.sampling.training import train_sampling_parser
-from tk_spacy.parsers.spacy_transition import training as train_parser
+from tk_spacy.parsers.spacy_transition import training as spacy_training
 from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
 from tk_spacy.parsers.udpipe import training as udpipe_module
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
@@ -384,7 +384,7 @@ def test_spacy_s_parser_learns_from_train_and_keeps_the_best_state_on_dev(
 ) -> None:
     written: list[tuple[str, list[str]]] = []
     loaded: list[str] = []
-    write, load = train_parser._write, train_parser.spacy.load
+    write, load = spacy_training._write, spacy_training.spacy.load
 
     def spy_write(path: Path, sentences: Sequence[Sentence]) -> str:
         written.append((path.name, [" ".join(s.forms) for s in sentences]))
@@ -394,8 +394,8 @@ def test_spacy_s_parser_learns_from_train_and_keeps_the_best_state_on_dev(
         loaded.append(Path(path).name)
         return load(path)
 
-    monkeypatch.setattr(train_parser, "_write", spy_write)
-    monkeypatch.setattr(train_parser.spacy, "load", spy_load)
+    monkeypatch.setattr(spacy_training, "_write", spy_write)
+    monkeypatch.setattr(spacy_training.spacy, "load", spy_load)
     changes = {"training__max_steps": 6, "training__eval_frequency": 2}
     config = tiny_spacy.tiny_config(tmp_path / "tiny.cfg", **changes)
     steps: list[Any] = []

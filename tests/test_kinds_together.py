@@ -39,7 +39,8 @@ TINY: dict[str, dict[str, Any]] = {
     "udpipe": {"iterations": 1, "hidden_layer": 10, "embedding_form": 5},
 }  # fmt: skip
 TWICE = (
-    "biaffine", "sampling", "biaffine:seed=1", "sampling:order=1",
+    "biaffine", "sampling", "spacy", "biaffine:seed=1", "sampling:order=1",
+    "spacy:seed=1:backward=true",
     *(("udpipe", "udpipe:seed=1") if HAS_UDPIPE else ()),
 )  # fmt: skip
 
@@ -65,12 +66,26 @@ def twice_training() -> tuple[Path, TrainReport]:
 
 
 def names(parsers: tuple[str, ...]) -> list[str]:
-    return [name.replace(":", "-").replace("=", "") for name in parsers]
+    return [
+        name.replace(":", "-").replace("=true", "True").replace("=false", "False").replace("=", "")
+        for name in parsers
+    ]
+
+
+def scores(parsers: tuple[str, ...]) -> list[str]:
+    """What their scores are called: a spaCy parser with its twin has three."""
+    found: list[str] = []
+    for name, text in zip(names(parsers), parsers, strict=True):
+        has_twin = "backward=true" in text
+        found += [f"{name}+backward", name, f"{name}-backward"] if has_twin else [name]
+    return found
 
 
 def assert_whole(path: Path, report: TrainReport, parsers: tuple[str, ...], place: Path) -> None:
     """The model knows its parsers by name, and gives the report's trees in files and Docs."""
     own = [name for name in parsers if not name.startswith("file:")]
+    told = open_model(path).reranker.provenance.sources
+    assert set(told) == {name.replace("file-", "") for name in scores(parsers)}
     assert list(open_model(path).reranker.provenance.own_parsers) == names(tuple(own))
     gold = load_treebank(treebank()["test"])
     files = {"single": single()["test"]} if "file:single" in parsers else {}
@@ -93,19 +108,22 @@ def assert_whole(path: Path, report: TrainReport, parsers: tuple[str, ...], plac
 
 def test_two_parsers_of_a_kind_keep_their_names(tmp_path: Path) -> None:
     path, report = twice_training()
-    assert list(report.betas) == [*names(TWICE), "combiner"]
+    assert list(report.betas) == [*scores(TWICE), "combiner"]
     assert_whole(path, report, TWICE, tmp_path)
 
 
 def test_two_parsers_of_a_kind_are_two_components() -> None:
     nlp = spacy.load(twice_training()[0])
-    expected = ["tk_biaffine", "tk_parser", "tk_biaffine_seed1", "tk_parser_order1"]
-    assert nlp.component_names[:4] == expected
+    expected = [
+        "parser", "tk_biaffine", "tk_parser", "tk_biaffine_seed1", "tk_parser_order1",
+        "parser_seed1_backwardTrue", "parser_seed1_backwardTrue_backward",
+    ]  # fmt: skip
+    assert nlp.component_names[:7] == expected
     assert nlp.pipe_names == ["tk_biaffine", "tk_reranker"]
     first, second = nlp.get_pipe("tk_biaffine"), nlp.get_pipe("tk_biaffine_seed1")
     assert (first.parser.settings.seed, second.parser.settings.seed) == (0, 1)
     if HAS_UDPIPE:
-        assert nlp.component_names[4:6] == ["tk_udpipe", "tk_udpipe_seed1"]
+        assert nlp.component_names[7:9] == ["tk_udpipe", "tk_udpipe_seed1"]
 
 
 def test_two_parsers_of_a_kind_are_resumed(tmp_path: Path) -> None:
@@ -129,7 +147,7 @@ def test_two_parsers_of_a_kind_are_compressed_and_listed(tmp_path: Path) -> None
     listed = invoke("kbest", tmp_path / "small", dev, "-o", tmp_path / "k.conllu", "--k", 6)
     assert listed.exit_code == 0, listed.output
     for _, trees in read_kbest(tmp_path / "k.conllu", inventory=LabelInventory()):
-        assert list(trees.sources) == names(TWICE)
+        assert list(trees.sources) == scores(TWICE)
         assert np.isfinite(trees.scores[:, 0]).all()
     again = invoke("rerank", tmp_path / "small", tmp_path / "k.conllu", "-o", tmp_path / "r.conllu")
     assert again.exit_code == 0, again.output
@@ -156,6 +174,9 @@ def test_two_parsers_of_a_kind_with_ready_lists(tmp_path: Path) -> None:
         ("sampling", "biaffine", "biaffine:seed=1"),
         ("spacy", "biaffine", "biaffine:seed=1"),
         ("biaffine:seed=2", "spacy"),
+        ("spacy:seed=1",),
+        ("spacy:seed=1", "spacy", "file:single"),
+        ("sampling:order=1", "spacy", "spacy:xpos=false", "spacy:seed=2:backward=true"),
         pytest.param(("udpipe", "udpipe:seed=1"), marks=needs_udpipe),
         pytest.param(("udpipe:iterations=2", "sampling:order=1"), marks=needs_udpipe),
         pytest.param(("udpipe", "udpipe:seed=1", "file:single", "spacy"), marks=needs_udpipe),
@@ -170,8 +191,12 @@ def test_combinations_that_the_text_invites(parsers: tuple[str, ...], tmp_path: 
 def test_every_parser_is_opened_by_its_own_name(tmp_path: Path) -> None:
     """What was opened had its kind's name, whatever it was called."""
     train = load_treebank(treebank()["train"])[:20]
-    asked = ["biaffine:seed=1", "sampling:order=1", *(["udpipe:seed=3"] if HAS_UDPIPE else [])]
-    for parser in make_parsers(asked, settings=TINY):
+    asked = [
+        "biaffine:seed=1", "sampling:order=1", "spacy:seed=1",
+        *(["udpipe:seed=3"] if HAS_UDPIPE else []),
+    ]  # fmt: skip
+    config = tiny_config(tmp_path / "tiny.cfg")
+    for parser in make_parsers(asked, settings=TINY, config=config, max_steps=5, backward=False):
         place = tmp_path / parser.name
         place.mkdir()
         parser.train(train, [], place, n_threads=1, report=lambda done, of: None)

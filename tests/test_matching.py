@@ -12,7 +12,7 @@ from tree_file_trainings import some
 
 from tk_spacy.errors import CandidateError, TreebankError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.matching import Index, Matcher, matched, matched_lists
+from tk_spacy.kbest.matching import Index, Matcher, matched, matched_lists, plain_words
 from tk_spacy.kbest.reader import TreesFile, read_kbest
 from tk_spacy.kbest.tree_files import TreeFile
 from tk_spacy.kbest.writer import Form, Pair, write_kbest
@@ -334,3 +334,13 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
     assert len(list(file.sentences())) == 1
     with pytest.raises(ValueError, match="were read before"):
         file.sentences()
+
+
+@pytest.mark.parametrize("space", [" ", "\t", "\u00a0", "\u2028", "\u3000", "\x1f"])
+def test_matching_plain_words_have_single_spaces(space: str) -> None:
+    assert plain_words(("a", "b")) == ("a", "b")
+    assert plain_words((f"a{space}{space}b", "c")) == ("a b", "c")
+    assert plain_words((f"{space}a", "c")) == plain_words(("a", f"c{space}")) == ("a", "c")
+    assert plain_words(("a", f"{space}c")) == plain_words((f"a{space}", "c")) == ("a", "c")
+    assert plain_words(("a", space, "c")) == plain_words(("a", "", "c")) == ("a", "_", "c")
+    assert plain_words((space,)) == plain_words(("",)) == ("_",)

@@ -272,10 +272,15 @@ def test_parsers_wrong_names(names: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (
-            "spacy:seed=2",
-            "parser 'spacy:seed=2': only a sampling, biaffine or udpipe parser has settings",
-        ),
+        ("spacy:depth=2", "parser 'spacy:depth=2': unknown settings: depth; choose from config"),
+        ("spacy:max_steps=0", "max steps is 0; it must be from 1 to 1000000000"),
+        ("spacy:max_steps=few", "max steps is 'few'; it must be a whole number"),
+        ("spacy:seed=true", "parser 'spacy:seed=true': seed is True; it must be a whole number"),
+        ("spacy:config=3", "parser 'spacy:config=3': config is 3; it must be a text"),
+        ("spacy:config=none.cfg", "none.cfg: not a config that spaCy can read: "),
+        ("spacy:backward=1", "parser 'spacy:backward=1': backward is 1; it must be true or false"),
+        ("spacy:pipeline=fr", "pipeline cannot be one parser's alone; leave it out, and name it"),
+        ("spacy:search=beam", "search cannot be one parser's alone; leave it out, and choose it"),
         ("sampling:order", "'order' is no setting; write NAME=VALUE once for each"),
         ("sampling:order=2:order=3", "'order=3' is no setting"),
         ("sampling:order=9", "parser 'sampling:order=9': order is 9; it must be from 1 to 3"),
@@ -317,11 +322,14 @@ def test_parsers_of_one_kind_differ_in_name_and_settings() -> None:
     [
         ("sampling", "sampling:order=3"),  # the default, spelt out
         ("biaffine", "spacy", "biaffine:seed=3"),  # the seed of all
+        ("spacy", "sampling", "spacy:seed=3"),
+        ("spacy:xpos=true:seed=1", "spacy:seed=1:xpos=true"),
         ("sampling:order=2:C=1", "sampling:C=1.0:order=2"),
     ],
 )
 def test_parsers_that_are_the_same_parser(names: tuple[str, ...]) -> None:
     shown = f"{names[0]} and {names[-1]}".replace(":", "-").replace("=", "")
+    shown = shown.replace("true", "True")
     with pytest.raises(UserError, match=f"the parsers {shown} have the same settings"):
         make_parsers(names, seed=3)
 

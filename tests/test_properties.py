@@ -7,7 +7,7 @@ import pytest
 import reference
 from test_kernel import choices_of, random_sentence
 
-from tk_spacy.features import schema as properties
+from tk_spacy.features import schema as schema_module
 from tk_spacy.features.part_types import part_type
 from tk_spacy.features.parts import BOUNDARY_LABEL, extract_parts, slot_rows
 from tk_spacy.features.schema import (
@@ -172,7 +172,7 @@ def test_properties_of_very_many_attributes_are_the_most_frequent_ones():
 
 
 def test_properties_remember_a_bounded_number_of_feats(monkeypatch):
-    monkeypatch.setattr(properties, "MAX_FEATS", 3)
+    monkeypatch.setattr(schema_module, "MAX_FEATS", 3)
     sentence = Sentence.from_columns(forms="abcdefg", feats=[f"A={i % 5}" for i in range(7)])
     schema = Schema.fit([sentence])
     expected = [FIRST_ID + i % 5 for i in range(7)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scoring_problems import TOLERANCE, random_problem
 
 from tk_spacy.features.part_types import PART_TYPES, part_type
-from tk_spacy.kernels import scorer as support_scoring
+from tk_spacy.kernels import scorer as scorer_module
 from tk_spacy.kernels.compiled.blocks import MAX_NAMES, SIZE, Block, block_bounds
 from tk_spacy.kernels.compiled.node_groups import NodeGroups
 from tk_spacy.kernels.scorer import SupportScorer
@@ -132,7 +132,7 @@ def test_a_block_weighed_again_takes_no_more_memory():
 
 def test_rows_make_room(monkeypatch):
     """With room for few rows the scores are the same: parts are scored in several goes."""
-    monkeypatch.setattr(support_scoring, "LEAST_ROWS", 24)
+    monkeypatch.setattr(scorer_module, "LEAST_ROWS", 24)
     problem = random_problem(
         10, name="sibling", n_values=4, n_nodes=60, n_parts=300, groups=[[0, 1, 2], [3, 4]]
     )
@@ -150,7 +150,7 @@ def test_rows_make_room(monkeypatch):
 
 
 def test_combinations_are_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(support_scoring, "MOST_COMBINATIONS", 100)
+    monkeypatch.setattr(scorer_module, "MOST_COMBINATIONS", 100)
     problem = random_problem(11, n_values=6, groups=[[0, 1, 2], [3, 4]])
     scorer = SupportScorer(problem.support(), problem.groups)
     rng = np.random.default_rng(1)
@@ -180,7 +180,7 @@ def test_several_sentences_score_as_each_alone():
 
 def test_one_scorer_serves_several_python_threads(monkeypatch):
     """With few kept rows, so that one thread's would make room for another's."""
-    monkeypatch.setattr(support_scoring, "LEAST_ROWS", 48)
+    monkeypatch.setattr(scorer_module, "LEAST_ROWS", 48)
     problem = random_problem(
         13, n_support=SIZE, n_nodes=200, n_parts=4000, n_values=5, groups=[[0, 1, 2], [3, 4]]
     )

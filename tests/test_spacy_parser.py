@@ -15,7 +15,7 @@ from tiny_spacy import (
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.spacy_transition import training as train_parser
+from tk_spacy.parsers.spacy_transition import training
 from tk_spacy.parsers.spacy_transition.loading import load_pipeline
 from tk_spacy.parsers.spacy_transition.mirror import mirrored_doc, mirrored_heads, mirrored_sentence
 from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
@@ -93,9 +93,7 @@ def test_spacy_source_serves_a_parser_that_listens(listening_nlp, sentences):
 
 
 def test_spacy_source_serves_a_beam_parser(tmp_path, sentences):
-    config = train_parser.load_spacy_config(
-        tiny_config(tmp_path / "tiny.cfg", training__max_steps=10)
-    )
+    config = training.load_spacy_config(tiny_config(tmp_path / "tiny.cfg", training__max_steps=10))
     config["components"]["parser"].update(
         {"factory": "beam_parser", "beam_width": 4, "beam_update_prob": 0.5}
     )

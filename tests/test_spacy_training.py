@@ -15,8 +15,9 @@ from tiny_spacy import (
 )
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.spacy_transition import training as train_parser
+from tk_spacy.parsers.spacy_transition import training
 from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
+from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
 
@@ -50,6 +51,17 @@ def test_train_spacy_parser_is_deterministic_and_heeds_the_seed(tmp_path):
     )
     assert first == second
     assert first != other
+
+
+def test_train_spacy_parser_evaluates_a_short_training_at_its_end(tmp_path):
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=8, training__eval_frequency=200)
+    data, steps = list(generate(20, seed=3)), []
+    trained = train_spacy_parser(data, dev=data[:5], config=config, seed=1, progress=steps.append)
+    assert [step.step for step in steps if step.scores] == [0, 8]
+    # The best state is the last one here, not that of before the first step.
+    assert steps[-1].scores["dep_las"] > steps[0].scores["dep_las"]
+    scores = trained.evaluate(list(read_examples(data[:5], trained)))
+    assert scores["dep_las"] == pytest.approx(steps[-1].scores["dep_las"])
 
 
 def test_train_spacy_parser_uses_one_blas_thread_and_gives_the_others_back(tmp_path):
@@ -110,7 +122,7 @@ def test_train_spacy_parser_needs_trees():
 
 def test_parser_config_trains_with_spacys_own_command(tmp_path, capsys):
     path = Path(__file__).parents[1] / "configs" / "parser.cfg"
-    assert path.read_text(encoding="utf-8") == train_parser.default_config_text()
+    assert path.read_text(encoding="utf-8") == training.default_config_text()
     for name, seed in (("train", 1), ("dev", 2)):
         write_conllu(tmp_path / f"{name}.conllu", generate(10, seed=seed))
     spacy_train(
@@ -140,12 +152,8 @@ def test_backward_training_counts_the_steps_of_both(tmp_path):
 
 
 def test_spacy_parser_short_trainings_warm_up_shortly():
-    default = train_parser.load_spacy_config(None)["training"]["optimizer"]["learn_rate"]
-    short = train_parser.load_spacy_config(None, max_steps=150)["training"]["optimizer"][
-        "learn_rate"
-    ]
-    longer = train_parser.load_spacy_config(None, max_steps=5000)["training"]["optimizer"][
-        "learn_rate"
-    ]
+    default = training.load_spacy_config(None)["training"]["optimizer"]["learn_rate"]
+    short = training.load_spacy_config(None, max_steps=150)["training"]["optimizer"]["learn_rate"]
+    longer = training.load_spacy_config(None, max_steps=5000)["training"]["optimizer"]["learn_rate"]
     assert short["warmup_steps"] == 15
     assert longer["warmup_steps"] == default["warmup_steps"] == 100

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import spacy
 from pipelines import LISTENER, OWN_TOK2VEC, K, new_docs, parser_config, trained_model, trees
@@ -18,6 +19,7 @@ from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import load_config, registry
+from spacy.vectors import Vectors
 from test_component_training import QUICK, SMALL
 from trainings import options, parser_training, sampling_options, sampling_training, treebank
 
@@ -225,10 +227,16 @@ def test_verbs_columns_of_a_file(tmp_path):
 # Configs
 
 
-def listening_pipeline(folder: Path) -> str:
-    """A French pipeline whose parser and tagger share a tok2vec."""
+def listening_pipeline(folder: Path, *, with_vectors: bool = False) -> str:
+    """A French pipeline whose parser and tagger share a tok2vec, which may read word vectors."""
     nlp = spacy.blank("fr")
-    nlp.add_pipe("tok2vec", config={"model": OWN_TOK2VEC})
+    embed = OWN_TOK2VEC["embed"]
+    if with_vectors:
+        words = sorted({form for sentence in generate(30, seed=5) for form in sentence.forms})
+        values = np.random.default_rng(1).normal(size=(len(words), 8)).astype("float32")
+        nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, data=values, keys=words)
+        embed = {**embed, "include_static_vectors": True}
+    nlp.add_pipe("tok2vec", config={"model": {**OWN_TOK2VEC, "embed": embed}})
     tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}
     nlp.add_pipe("tagger", config={"model": tagger})
     nlp.add_pipe("parser", config=parser_config(LISTENER))
@@ -239,6 +247,9 @@ def listening_pipeline(folder: Path) -> str:
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.cfg")), ids=lambda path: path.stem)
 def test_verbs_configs_are_accepted(path, tmp_path):
+    debug_config(path)  # as it is shipped
+    fill_config(tmp_path / "shipped.cfg", path, silent=True)
+    debug_config(tmp_path / "shipped.cfg")
     changes = {"paths.train": str(treebank()["dev"]), "paths.dev": str(treebank()["dev"])}
     if "upstream = null" in (text := path.read_text(encoding="utf-8")):
         spacy_pipeline = listening_pipeline(tmp_path / "fr")
@@ -258,10 +269,8 @@ def test_verbs_default_config_is_the_one_that_work_directories_know():
     assert keys["training"]["before_to_disk"] is None
 
 
-def test_verbs_rerank_a_pipeline_with_a_shared_tok2vec(tmp_path):
-    spacy_pipeline = listening_pipeline(tmp_path / "fr")
-    trained_model().to_disk(tmp_path / "reranker")
-    changes = {
+def rerank_changes(spacy_pipeline: str):
+    return {
         "paths.upstream": spacy_pipeline,
         "nlp.lang": "fr",
         "paths.train": str(treebank()["train"]),
@@ -269,10 +278,21 @@ def test_verbs_rerank_a_pipeline_with_a_shared_tok2vec(tmp_path):
         **SMALL,
         "initialize.components.tk_reranker.max_steps": 2,
     }
-    spacy_train(CONFIGS / "rerank_pipeline.cfg", tmp_path / "out", overrides=changes)
+
+
+@pytest.mark.parametrize("with_vectors", [False, True], ids=["plain", "vectors"])
+@pytest.mark.parametrize("filled", [False, True], ids=["shipped", "filled"])
+def test_verbs_rerank_a_pipeline_with_a_shared_tok2vec(filled, with_vectors, tmp_path):
+    spacy_pipeline = listening_pipeline(tmp_path / "fr", with_vectors=with_vectors)
+    config = CONFIGS / "rerank_pipeline.cfg"
+    if filled:
+        fill_config(tmp_path / "filled.cfg", config, silent=True)
+        config = tmp_path / "filled.cfg"
+    spacy_train(config, tmp_path / "out", overrides=rerank_changes(spacy_pipeline))
     made = spacy.load(tmp_path / "out" / "model-last")
     assert made.pipe_names == ["parser", "tk_reranker"]
     assert made.resume_training() is not None
+    assert made.config["initialize"]["before_init"] is None  # it is whole by itself
     whole = spacy.load(spacy_pipeline)
     parsed = trees(whole.pipe(new_docs(whole, 4)))
     assert trees(made.get_pipe("parser").pipe(new_docs(made, 4))) == parsed  # as it was
@@ -282,3 +302,49 @@ def test_verbs_rerank_a_pipeline_with_a_shared_tok2vec(tmp_path):
     assert all(doc._.tk_reranker for doc in whole.pipe(new_docs(whole, 4)))
     assert trees(again.pipe(new_docs(again, 4))) == trees(whole.pipe(new_docs(whole, 4)))
     assert add_reranker(spacy.load(spacy_pipeline), trained_model(), k=K).sources == ("parser",)
+
+
+def test_verbs_a_taken_parser_gives_what_a_sourced_one_gives(tmp_path):
+    """spaCy's own way, which has to know the pipeline as soon as the config is read."""
+    spacy_pipeline = listening_pipeline(tmp_path / "fr")
+    sourced = load_config(CONFIGS / "rerank_pipeline.cfg", interpolate=False)
+    sourced["initialize"]["before_init"] = None
+    sourced["components"]["parser"] = {
+        "source": "${paths.upstream}",
+        "component": "parser",
+        "replace_listeners": ["model.tok2vec"],
+    }
+    sourced.to_disk(tmp_path / "sourced.cfg", interpolate=False)
+    for name, config in (("sourced", tmp_path), ("rerank_pipeline", CONFIGS)):
+        changes = rerank_changes(spacy_pipeline)
+        spacy_train(config / f"{name}.cfg", tmp_path / name, overrides=changes)
+    first, second = (tmp_path / name / "model-last" for name in ("sourced", "rerank_pipeline"))
+    made = {p.relative_to(first): p for p in first.rglob("*") if p.is_file()}
+    made = {path: file for path, file in made.items() if path.parts[0] in ("parser", "tk_reranker")}
+    assert len(made) >= 4
+    for path, file in made.items():
+        assert file.read_bytes() == (second / path).read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"paths.upstream": None}, "no pipeline is named whose 'parser' is to be taken; give "),
+        ({"paths.upstream": "no_such_pipeline"}, "no_such_pipeline: neither a directory with a "),
+        ({"nlp.lang": "xx"}, "fr: its language is 'fr', but .nlp. lang is 'xx'; give --nlp.lang"),
+        ({"training.frozen_components": []}, "'parser' of .* would be trained anew"),
+        ({"initialize.before_init.component": "ner"}, "the config has no component 'ner' whose"),
+        (
+            {
+                "initialize.before_init.component": "tk_reranker",
+                "training.frozen_components": ["parser", "tk_reranker"],
+            },
+            "fr: the pipeline has no component 'tk_reranker'; it has: tok2vec, tagger, parser",
+        ),
+    ],
+)  # fmt: skip
+def test_verbs_a_parser_that_cannot_be_taken(changes, message, tmp_path):
+    overrides = {**rerank_changes(listening_pipeline(tmp_path / "fr")), **changes}
+    with pytest.raises(UserError, match=message):
+        spacy_train(CONFIGS / "rerank_pipeline.cfg", tmp_path / "out", overrides=overrides)
+    assert not (tmp_path / "out" / "model-last").exists()

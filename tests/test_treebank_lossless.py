@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import ODD, PLAIN
 
-from tk_spacy.treebank import reader as conllu_reader
+from tk_spacy.treebank import reader as reader_module
 from tk_spacy.treebank.conllu import TreebankError, load_treebank, read_conllu, write_conllu
 
 # --- losslessness, at random
@@ -109,14 +109,14 @@ def test_treebank_real_files_round_trip(shared_dir: Path, tmp_path: Path) -> Non
 def test_treebank_reader_shares_a_bounded_number_of_strings_and_layouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conllu_reader, "_POOL_SIZE", 20)
-    monkeypatch.setattr(conllu_reader, "_LAYOUTS", 3)
+    monkeypatch.setattr(reader_module, "_POOL_SIZE", 20)
+    monkeypatch.setattr(reader_module, "_LAYOUTS", 3)
     path = tmp_path / "in.conllu"
     rows = [f"1-2\tab{i}" + "\t_" * 8 for i in range(30)]
     words = [f"{j}\tw{{i}}{j}\t_\t_\t_\t_\t{j - 1}\tx\t_\t_" for j in (1, 2)]
     text = "".join("\n".join([row, *words, "", ""]).format(i=i) for i, row in enumerate(rows))
     path.write_text(text, encoding="utf-8")
-    reader = conllu_reader.Reader(str(path), True, True)
+    reader = reader_module.Reader(str(path), True, True)
     found = ""
     for sentence in reader.sentences():
         found += sentence.to_conllu()

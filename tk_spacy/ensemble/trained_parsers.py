@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.base import ParserSpec, Report
+from tk_spacy.parsers.base import ParserSpec, StepReport
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.atomic_files import replace_directory
 
@@ -79,7 +79,7 @@ def train_and_record(
     *,
     fingerprint: str,
     n_threads: int | None,
-    report: Report,
+    report: StepReport,
 ) -> None:
     """Train a parser into a directory, atomically, unless it is there.
 

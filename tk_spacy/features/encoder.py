@@ -22,7 +22,7 @@ from tk_spacy.features.schema import EncodedSentence, Schema
 from tk_spacy.features.templates import FRAME, SPAN
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.tree_rows import check_labels
+from tk_spacy.trees.tree_rows import CheckedTrees, check_labels
 from tk_spacy.utils.array_types import Int32
 
 NO_SLOTS = np.zeros((0, 0), dtype=np.int32)
@@ -98,9 +98,10 @@ class ListEncoder:
         labels = self._label_table(candidates)[ids]
         parts: dict[str, PartLists] = {}
         encoded = self.schema.encode(sentence)
+        heads = candidates.trees
         for name in (*self._kernel, *self._manual):
             if name not in parts:
-                parts[name] = self._part_lists(encoded, candidates.heads, labels, name)
+                parts[name] = self._part_lists(encoded, heads, labels, name)
         return EncodedList(
             sentence=encoded,
             kernel=tuple(parts[name] for name in self._kernel),
@@ -121,7 +122,7 @@ class ListEncoder:
         return table
 
     def _part_lists(
-        self, sentence: EncodedSentence, heads: Int32, labels: Int32, name: str
+        self, sentence: EncodedSentence, heads: CheckedTrees, labels: Int32, name: str
     ) -> PartLists:
         kind = None
         if name == FRAME:

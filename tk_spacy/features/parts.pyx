@@ -18,7 +18,8 @@ import numpy as np
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.features.columns cimport G, H, LABEL_H, LABEL_M, LABEL_S, LABEL_T, M, POS, S, T, WIDTH
 from tk_spacy.features.hashing cimport mix
-from tk_spacy.utils.index_checks cimport check_starts, check_table, check_trees, check_values
+from tk_spacy.utils.index_checks cimport check_starts, check_table, check_values
+from tk_spacy.trees.tree_rows cimport CheckedTrees
 from tk_spacy.features.part_types import DEPENDENTS, ROLES, ROW_WIDTH
 
 assert WIDTH == ROW_WIDTH
@@ -31,24 +32,27 @@ MAX_LABEL = 1 << 20
 def extract_parts(heads, labels, part_type):
     """The distinct parts of one type in the candidate trees of one sentence.
 
-    heads: int32[k, n], 0..n, valid trees.  labels: int32[k, n], label ids > 0, 0 for unseen.
-    part_type: a PartType.
+    heads: int32[k, n], 0..n, valid trees; as CheckedTrees, which are not checked again.
+    labels: int32[k, n], label ids > 0, 0 for unseen.  part_type: a PartType.
 
     Returns (rows, starts, members): rows int32[p, 9], the distinct parts in the order in which they
     are met; candidate j consists of the parts members[starts[j]:starts[j + 1]] (int32, in word
     order), starts int32[k + 1].  Raises TypeError or ValueError for other arrays, and for heads
     that are no trees.
     """
-    heads = checked("heads", heads, np.int32, None, None)
-    labels = checked("labels", labels, np.int32, *heads.shape)
-    check_trees(heads)
+    cdef CheckedTrees trees = _trees(heads)
+    cdef Py_ssize_t k = trees.rows.shape[0], n = trees.rows.shape[1]
+    labels = checked("labels", labels, np.int32, k, n)
     wanted = _wanted(part_type)
-    k, n = heads.shape
     rows = np.empty((k * n, WIDTH), dtype=np.int32)
     members = np.empty(k * n, dtype=np.int32)
     starts = np.zeros(k + 1, dtype=np.int32)
-    cdef int n_rows = _extract(heads, labels, wanted, rows, starts, members)
+    cdef int n_rows = _extract(trees.rows, labels, wanted, rows, starts, members)
     return rows[:n_rows].copy(), starts, members[: starts[k]].copy()
+
+
+cdef CheckedTrees _trees(heads):
+    return heads if isinstance(heads, CheckedTrees) else CheckedTrees(heads)
 
 
 @cache
@@ -173,14 +177,13 @@ def extract_frames(fields, heads, labels):
     right, in order; S of all modifiers' tags, in order; M of the labels in any order, LABEL_S of
     those that occur twice (0 for none); LABEL_T the numbers of modifiers, LABEL_M all of G and T.
     """
-    heads = checked("heads", heads, np.int32, None, None)
-    labels = checked("labels", labels, np.int32, *heads.shape)
-    fields = checked("fields", fields, np.int32, heads.shape[1] + 2, None)
+    cdef CheckedTrees trees = _trees(heads)
+    labels = checked("labels", labels, np.int32, trees.rows.shape[0], trees.rows.shape[1])
+    fields = checked("fields", fields, np.int32, trees.rows.shape[1] + 2, None)
     if fields.shape[1] <= POS:
         raise ValueError(f"fields must have more than {POS} columns, got {fields.shape[1]}")
     check_table(labels, 0, MAX_LABEL, "labels")
-    check_trees(heads)
-    return _extract_frames(fields, heads, labels)
+    return _extract_frames(fields, trees.rows, labels)
 
 
 cdef object _extract_frames(
@@ -251,10 +254,9 @@ def extract_spans(heads, labels):
     how many words there are, itself included, which is less than M - G + 1 where others come
     between; 0 elsewhere.
     """
-    heads = checked("heads", heads, np.int32, None, None)
-    labels = checked("labels", labels, np.int32, *heads.shape)
-    check_trees(heads)
-    return _extract_spans(heads, labels)
+    cdef CheckedTrees trees = _trees(heads)
+    labels = checked("labels", labels, np.int32, trees.rows.shape[0], trees.rows.shape[1])
+    return _extract_spans(trees.rows, labels)
 
 
 cdef object _extract_spans(const int32_t[:, ::1] heads, const int32_t[:, ::1] labels):

@@ -290,8 +290,10 @@ cdef int _check_rows(
     lengths: rows of each sentence's fields.  owners: the sentence of each part, ascending.
     """
     cdef Py_ssize_t i
-    cdef int c
+    # A frame's other columns are hashes.
+    cdef int c, first = H if kind == FRAMES else 0, stop = H + 1 if kind == FRAMES else M + 1
     cdef int32_t last
+    cdef uint32_t outside
     if not 0 <= kind <= SPANS:
         raise ValueError(f"kind is {kind}, expected 0 to {SPANS}")
     if n_fields <= CPOS:
@@ -302,11 +304,14 @@ cdef int _check_rows(
     if rows.shape[1] != WIDTH:
         raise ValueError(f"rows have {rows.shape[1]} columns, expected {WIDTH}")
     for i in range(rows.shape[0]):
+        # Without a branch for each column: whether a word, counted from -1, is none of them.
         last = lengths[owners[i]] - 1
-        for c in range(M + 1):
-            # A frame's other columns are hashes.
-            if kind == FRAMES and c != H:
-                continue
+        outside = 0
+        for c in range(first, stop):
+            outside |= <uint32_t>rows[i, c] + 1 > <uint32_t>last + 1
+        if not outside:
+            continue
+        for c in range(first, stop):
             if rows[i, c] < -1 or rows[i, c] > last:
                 raise ValueError(f"rows[{i}, {c}] names word {rows[i, c]}, expected -1 to {last}")
     return 0

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tk_spacy.errors import CandidateError
 from tk_spacy.treebank.conllu import Sentence, check_tree
-from tk_spacy.trees.tree_rows import check_labels, group_equal, invalid_trees
+from tk_spacy.trees.tree_rows import CheckedTrees, check_labels, group_equal, single_rooted
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -104,6 +104,7 @@ class CandidateList:
     base:      row of spaCy's parser's own first choice, which need not be row 0: a parser that
                decides greedily may find a better-scored tree only in the search around its choice.
     bases:     rows of the own first choices of further parsers, by the names of their sources.
+    checked:   these heads, where they are known to be trees; see `trees`.
     """
 
     heads: Int32
@@ -113,6 +114,7 @@ class CandidateList:
     scores: Float64
     base: int = 0
     bases: Mapping[str, int] = field(default_factory=dict)
+    checked: CheckedTrees | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         k, n = self.heads.shape if self.heads.ndim == 2 else (0, 0)
@@ -128,6 +130,16 @@ class CandidateList:
                 raise ValueError(f"base must be a row from 0 to {k - 1}, got {row}")
         for array in (self.heads, self.labels, self.scores):
             array.setflags(write=False)
+        # Of a changed list (`replace`): those were other trees.
+        if self.checked is not None and self.checked.heads is not self.heads:
+            object.__setattr__(self, "checked", None)
+
+    def __reduce__(self) -> tuple[type[CandidateList], tuple[Any, ...]]:
+        # Made anew, as pickled arrays come back writable.
+        return CandidateList, (
+            self.heads, self.labels, self.inventory, self.sources, self.scores, self.base,
+            self.bases,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -136,6 +148,15 @@ class CandidateList:
     def n_words(self) -> int:
         """Number of words of the sentence."""
         return int(self.heads.shape[1])
+
+    @property
+    def trees(self) -> CheckedTrees:
+        """The heads, checked: once for a list that its class methods made.
+
+        One made by hand is checked at each call, as whoever gave the arrays may change them.
+        Raises TypeError or ValueError where they are no trees.
+        """
+        return CheckedTrees(self.heads) if self.checked is None else self.checked
 
     def deprels(self, j: int) -> tuple[str, ...]:
         """DEPREL of each word in candidate j."""
@@ -199,8 +220,8 @@ class CandidateList:
         scores = checked("scores", scores, np.float64, None, None)
         if k is not None and k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        bad = invalid_trees(heads)
-        if bad.size:
+        trees, bad = single_rooted(heads)
+        if trees is None:
             row = int(bad[0])
             reason = check_tree(heads[row]) or "not a tree"
             raise CandidateError(f"candidate {row + 1} of {len(heads)}: {reason}")
@@ -215,7 +236,7 @@ class CandidateList:
             merged = scores[first]
             # fmax passes over NaN, so a tree scored by one source only keeps that score.
             np.fmax.at(merged, group, scores)
-            scores, heads, labels = merged, heads[first], labels[first]
+            scores = merged
         own = {name: int(group[row]) for name, row in (bases or {}).items()}
         base = int(group[base])
         order = _by_main_score(scores)
@@ -224,27 +245,32 @@ class CandidateList:
             others = [row for row in order.tolist() if row not in needed][: k - len(needed)]
             order = order[np.isin(order, needed + others)]
         place = {row: i for i, row in enumerate(order.tolist())}
+        rows = first[order]
+        trees = trees.take(rows)
         return cls(
-            heads=heads[order],
-            labels=labels[order],
+            heads=trees.heads,
+            labels=labels[rows],
             inventory=inventory,
             sources=tuple(sources),
             scores=scores[order],
             base=place[base],
             bases={name: place[row] for name, row in own.items() if row in place},
+            checked=trees,
         )
 
     def with_scores(self, scores: NDArray[np.float64]) -> CandidateList:
         """The same trees with other scores, float64[k, n_sources], in the order of the new ones."""
         order = _by_main_score(scores)
         place = np.argsort(order)
+        trees = None if self.checked is None else self.checked.take(order)
         return replace(
             self,
-            heads=self.heads[order],
+            heads=self.heads[order] if trees is None else trees.heads,
             labels=self.labels[order],
             scores=scores[order],
             base=int(place[self.base]),
             bases={name: int(place[row]) for name, row in self.bases.items()},
+            checked=trees,
         )
 
     def oracle(self, gold: Sentence, *, labelled: bool = False) -> int:

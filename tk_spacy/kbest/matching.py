@@ -104,11 +104,18 @@ class Matcher:
         return self._taken(name, place)
 
     def _by_words(self, sentence: Sentence) -> Pair:
-        wanted = plain_words(sentence.forms)
-        if wanted in self._waiting:
-            return self._taken(wanted, 0)
+        wanted = None
+        if self._waiting:
+            wanted = plain_words(sentence.forms)
+            if wanted in self._waiting:
+                return self._taken(wanted, 0)
         for pair in self._pairs:
-            words = plain_words(pair[0].forms)
+            own = pair[0].forms
+            if own == sentence.forms:  # the usual case: a file in the data's order
+                return pair
+            if wanted is None:
+                wanted = plain_words(sentence.forms)
+            words = plain_words(own)
             if words == wanted:
                 return pair
             self._waiting.setdefault(words, []).append(pair)
@@ -211,7 +218,9 @@ class Index:
 
 def plain_words(forms: tuple[str, ...]) -> tuple[str, ...]:
     """Forms with single spaces for any white space in them, as those of Docs have."""
-    if tuple(" ".join(forms).split()) == forms:  # the usual case, and quick to see
+    together = "".join(forms)
+    # The usual case, and quick to see: no white space, and no form without a character.
+    if together.split(None, 1) == [together] and "" not in forms:
         return forms
     return tuple([" ".join(form.split()) or "_" for form in forms])
 

@@ -29,7 +29,7 @@ from tk_spacy.parallel.processes import GRACE, begin_child, spawning
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-Report = Callable[[str, Any], None]
+TaskReport = Callable[[str, Any], None]
 """Called in the caller's process with a task's name and what the task reported."""
 Setup = Callable[[int | None], Any]
 """Makes what the tasks of one process share, such as an opened model, from the threads to use."""
@@ -81,7 +81,7 @@ class Executor(ABC):
 
     @abstractmethod
     def run(
-        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: Report | None = None
+        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: TaskReport | None = None
     ) -> Iterator[tuple[str, Any]]:
         """The name and result of each task as it ends, in any order.
 
@@ -101,7 +101,7 @@ class LocalExecutor(Executor):
     n_threads: int | None = None
 
     def run(
-        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: Report | None = None
+        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: TaskReport | None = None
     ) -> Iterator[tuple[str, Any]]:
         """See `Executor.run`; an error of a task is raised as it is, with its own traceback."""
         _check(tasks)
@@ -126,7 +126,7 @@ class ProcessExecutor(Executor):
     n_threads: int = 1
 
     def run(
-        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: Report | None = None
+        self, tasks: Sequence[Task], *, setup: Setup | None = None, report: TaskReport | None = None
     ) -> Iterator[tuple[str, Any]]:
         """See `Executor.run`."""
         queue = _Queue(tasks)
@@ -181,7 +181,7 @@ def run_all(
     tasks: Sequence[Task],
     *,
     setup: Setup | None = None,
-    report: Report | None = None,
+    report: TaskReport | None = None,
 ) -> dict[str, Any]:
     """The results of all tasks, by their names."""
     return dict(executor.run(tasks, setup=setup, report=report))

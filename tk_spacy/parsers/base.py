@@ -22,7 +22,7 @@ from tk_spacy.utils.serialization import StoredModel
 
 Sentences = Sequence[Sentence]
 
-Report = Callable[[int, int], None]
+StepReport = Callable[[int, int], None]
 """Called with the steps of a training that are done, and their number."""
 
 
@@ -128,7 +128,7 @@ class ParserSpec(Protocol):
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train a parser and write it into a directory, which is there and empty.
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.sources import ParserSource
-from tk_spacy.parsers.base import Report, Sentences, Settings, Shared, StoredParser
+from tk_spacy.parsers.base import Sentences, Settings, Shared, StepReport, StoredParser
 
 OwnSettings = TypeVar("OwnSettings", bound=Settings)
 
@@ -88,7 +88,7 @@ class TrainableParser(ABC, Generic[OwnSettings]):
 
     @abstractmethod
     def fit(
-        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> StoredParser:
         """A parser trained on sentences; dev may be empty."""
 
@@ -99,7 +99,7 @@ class TrainableParser(ABC, Generic[OwnSettings]):
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train a parser and write its files."""
         self.fit(train, dev, n_threads=n_threads, report=report).write_files(directory)
@@ -126,6 +126,6 @@ class GivenParser:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Nothing: it is trained."""

@@ -6,11 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import spacy
+from spacy.util import load_config_from_str
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.kinds import get_kind
+from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.source import SpacySource
+from tk_spacy.parsers.spacy_transition.spec import SpacySpec
+from tk_spacy.parsers.spacy_transition.training import own_tok2vec
 from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
@@ -43,14 +48,19 @@ def make_pipeline(
 
     sources: opened parsers, the main one first.  kinds: name of each one's kind.
     The first parser parses a Doc; the others are disabled, so that they run where the reranker asks
-    for their candidates only.  A spaCy parser brings its whole pipeline.
+    for their candidates only.  The first spaCy parser brings its whole pipeline, which the others
+    join, and their twins with them.
     """
-    given = next((source for source in sources if isinstance(source, SpacySource)), None)
-    nlp = spacy.blank("xx") if given is None else given.nlp
+    host = next((source for source in sources if isinstance(source, SpacySource)), None)
+    nlp = spacy.blank("xx") if host is None else host.nlp
     names = []
+    if host is not None:
+        _call_by_name(host)
     for source, of in zip(sources, kinds, strict=True):
         if isinstance(source, SpacySource):
-            names.append(source.component)
+            if source is not host:
+                _add_spacy_parser(nlp, source)
+            names.append(component_name(source.component, source.name))
             continue
         kind = get_kind(of)
         name = kind.component_name(source.names[0])
@@ -62,3 +72,90 @@ def make_pipeline(
         nlp.disable_pipe(name)
     resolve_optimizer(nlp)
     return nlp
+
+
+# Several spaCy parsers in one pipeline
+
+
+def component_name(component: str, parser: str) -> str:
+    """Name of a spaCy parser's component in a model: parser, parser_seed1 and the like.
+
+    component: its name in the config that it is trained by.  parser: name of the parser.
+    """
+    _, *changes = parser.split("-")
+    # A dot would end a section of spaCy's config.
+    return "_".join([component, *changes]).replace(".", "_")
+
+
+def check_one_pipeline(parsers: Sequence[ParserSpec]) -> None:
+    """Raises UserError for spaCy parsers that cannot share a pipeline: before all is trained.
+
+    What a pipeline knows of words (its language, word vectors, tables) is the same for all of its
+    parsers; another one's would see other words than it was trained on.
+    """
+    of_spacy = [parser for parser in parsers if isinstance(parser, SpacySpec)]
+    if len(of_spacy) < 2:
+        return
+    first, *others = of_spacy
+    config = load_config_from_str(first.config, interpolate=False)
+    known = _word_knowledge(first)
+    taken = {component_name(first.component, first.name)}
+    taken |= {name for name in config["nlp"]["pipeline"] if name != first.component}
+    for parser in others:
+        for key, value in _word_knowledge(parser).items():
+            if value != known[key]:
+                raise UserError(
+                    f"the parsers {first.name} and {parser.name} cannot be in one model, which is "
+                    f"one spaCy pipeline: {key} is {known[key]!r} in the config of the first and "
+                    f"{value!r} in that of the other; give both the same"
+                )
+        name = component_name(parser.component, parser.name)
+        if name in taken:
+            raise UserError(
+                f"the component of the {parser.name} parser would be called {name!r}, as another "
+                "one of the model; change a component's name in the config"
+            )
+        taken.add(name)
+
+
+def _word_knowledge(parser: SpacySpec) -> dict[str, Any]:
+    config = load_config_from_str(parser.config, interpolate=True)
+    found: dict[str, Any] = {"[nlp] lang": config["nlp"].get("lang")}
+    for key in ("vectors", "vocab_data", "lookups", "before_init", "after_init"):
+        found[f"[initialize] {key}"] = config.get("initialize", {}).get(key)
+    return found
+
+
+def _call_by_name(host: SpacySource) -> None:
+    """Give a parser and its twin the names of components that belong to the parser's name.
+
+    `Language.rename_pipe` would leave variables in their configs that name the old component, and
+    forget which are disabled; what a pipeline takes from itself has neither.
+    """
+    nlp, old = host.nlp, host.component
+    new = component_name(old, host.name)
+    if new == old:
+        return
+    for before, after in ((old, new), (backward_name(old), backward_name(new))):
+        if before not in nlp.component_names:
+            continue
+        disabled = before in nlp.disabled
+        of_components = nlp.config["initialize"]["components"]
+        settings = of_components.get(before)
+        nlp.add_pipe(before, source=nlp, name=after, before=before)
+        nlp.remove_pipe(before)
+        if settings is not None:
+            of_components[after] = settings
+        if disabled:
+            nlp.disable_pipe(after)
+
+
+def _add_spacy_parser(nlp: Language, source: SpacySource) -> None:
+    """Add a further parser, and its twin, with a tok2vec of their own where they listen to one."""
+    name = component_name(source.component, source.name)
+    own_tok2vec(source.nlp, source.component)
+    nlp.add_pipe(source.component, source=source.nlp, name=name)
+    if source.backward:
+        twin = backward_name(source.component)
+        nlp.add_pipe(twin, source=source.nlp, name=backward_name(name))
+        nlp.disable_pipe(backward_name(name))

@@ -23,6 +23,7 @@ from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.names import backward_name
+from tk_spacy.parsers.spacy_transition.kind import KIND
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.pipeline.sources import parser_names
@@ -37,7 +38,7 @@ from tk_spacy.utils.workdir import work_directory
 if TYPE_CHECKING:
     from spacy.language import Language
 
-Report = Callable[[str], None]
+LineReport = Callable[[str], None]
 
 MAX_STEPS, MAX_EPOCHS = 1000, 50
 """Of the training of a fold's spaCy parser, where nothing else is asked for."""
@@ -69,7 +70,7 @@ def train_from_examples(
     settings: Settings,
     left_open: frozenset[str] = frozenset(),
     n_threads: int | None = None,
-    report: Report = lambda _: None,
+    report: LineReport = lambda _: None,
 ) -> Reranker:
     """Train a reranker from gold trees and the candidates of parsers that did not see them.
 
@@ -86,10 +87,14 @@ def train_from_examples(
     if max_steps is None:
         words = sum(map(len, sentences)) * (folds - 1) // folds
         max_steps = suitable_steps(nlp, words)
+    called = parser_names(nlp, sources)
     parsers = [
-        pipeline_spec(nlp, source, search=search, max_steps=max_steps, seed=seed, name=name)
-        for source, name in zip(sources, parser_names(nlp, sources), strict=True)
-    ]
+        pipeline_spec(
+            nlp, source, search=search, max_steps=max_steps, seed=seed, name=name,
+            number=sum(other.split("-")[0] == name.split("-")[0] for other in called[:place]),
+        )
+        for place, (source, name) in enumerate(zip(sources, called, strict=True))
+    ]  # fmt: skip
     names = [name for parser in parsers for name in parser.sources]
     # The folds' parsers have a right-to-left twin if the pipeline's has.
     twins = [parser.backward for parser in parsers if isinstance(parser, SpacySpec)]
@@ -132,10 +137,13 @@ def pipeline_spec(
     max_steps: int,
     seed: int,
     name: str | None = None,
+    number: int = 0,
 ) -> ParserSpec:
     """The parser that trains parsers like a component of a pipeline.
 
-    name: of the parser, None for that of its kind; spaCy's has its own.
+    name: of the parser, None for that of its kind.
+    number: of those of its kind before it.  The configs of spaCy's parsers have one seed together:
+        of those that are alike each gets another one, or they would be the same parser.
     """
     from tk_spacy.pipeline.parser_base import ParserComponent  # noqa: PLC0415
 
@@ -143,7 +151,8 @@ def pipeline_spec(
     if isinstance(parser, ParserComponent):
         return parser.spec(seed=seed, name=name)
     return SpacySpec(
-        config=fold_config(nlp, component, max_steps=max_steps),
+        config=fold_config(nlp, component, max_steps=max_steps, number=number),
+        name=KIND.name if name is None else name,
         component=component,
         search=search,
         backward=backward_name(component) in nlp.component_names,
@@ -201,7 +210,7 @@ def _jackknifed(
     workdir: str | Path | None,
     inventory: LabelInventory,
     n_threads: int | None,
-    report: Report,
+    report: LineReport,
 ) -> list[CandidateList]:
     seen: set[tuple[int | None, str, str]] = set()
 
@@ -232,8 +241,11 @@ def _jackknifed(
         )
 
 
-def fold_config(nlp: Language, source: str, *, max_steps: int) -> str:
-    """Training config of a pipeline's parser alone, with the components that it listens to."""
+def fold_config(nlp: Language, source: str, *, max_steps: int, number: int = 0) -> str:
+    """Training config of a pipeline's parser alone, with the components that it listens to.
+
+    number: to be added to its seed.
+    """
     config = nlp.config.copy()
     # Before the variables are filled in: the learning rate mostly goes by the number of steps.  In
     # the config of a saved pipeline that number stands itself.
@@ -260,6 +272,8 @@ def fold_config(nlp: Language, source: str, *, max_steps: int) -> str:
         before_update=None,
         score_weights={"dep_uas": 0.0, "dep_las": 1.0},
     )
+    if number:
+        config["training"]["seed"] = (config["training"].get("seed") or 0) + number
     return config.to_str()
 
 

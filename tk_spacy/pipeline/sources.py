@@ -11,10 +11,12 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parsers.names import SPACY
 from tk_spacy.parsers.spacy_transition.source import SpacySource, source_names
 from tk_spacy.pipeline.checks import untrained
 from tk_spacy.pipeline.parser_base import ParserComponent, check_source
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.spacy_io.conversion import UD_ROOT, to_ud_label
 from tk_spacy.spacy_io.doc_trees import DocSentence, contract
 from tk_spacy.trees.tree_rows import invalid_trees
@@ -45,10 +47,7 @@ def pipeline_sources(
     """
     sources: list[ParserSource] = []
     made = reranker.provenance if reranker is not None else None
-    parsers = made.own_parsers if made is not None else []
-    if len(parsers) != len(components):
-        parsers = parser_names(nlp, components)
-    # A model of several parsers of a kind calls each by the name of its parser.
+    parsers = known_parsers(nlp, components, made)
     for name, known in zip(components, parsers, strict=True):
         check_source(nlp, user, name)
         component = nlp.get_pipe(name)
@@ -63,13 +62,14 @@ def pipeline_sources(
         else:
             backward = False if not twins else None
             if made is not None:
-                backward = made.backward
+                backward = made.has_twin(known)
             source = SpacySource(
                 nlp,
                 component=name,
                 backward=backward,
                 search=search,  # type: ignore[arg-type]  # checked by it
                 inventory=inventory,
+                name=known,
             )
             if reranker is not None:
                 source.names = _known_names(source.names, reranker)
@@ -77,16 +77,22 @@ def pipeline_sources(
     return sources
 
 
+def known_parsers(nlp: Language, components: Sequence[str], made: Provenance | None) -> list[str]:
+    """What the parsers of a pipeline are called: each as the model, made so, calls it."""
+    parsers = made.own_parsers if made is not None else []
+    return parsers if len(parsers) == len(components) else parser_names(nlp, components)
+
+
 def parser_names(nlp: Language, components: Sequence[str]) -> list[str]:
     """What the parsers of a pipeline are called where no training has named them.
 
     The first parser of a kind goes by the kind's name, a further one by its component's too, as in
-    "biaffine-tk_biaffine2"; what spaCy's is called is of no account.
+    "biaffine-tk_biaffine2" and "spacy-parser2".
     """
     found: list[str] = []
     for name in components:
         component = nlp.get_pipe(name) if name in nlp.component_names else None
-        kind = component.KIND if isinstance(component, ParserComponent) else name
+        kind = component.KIND if isinstance(component, ParserComponent) else SPACY
         found.append(f"{kind}-{name}" if kind in found else kind)
     return found
 

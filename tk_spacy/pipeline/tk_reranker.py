@@ -241,11 +241,16 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         return sources
 
     def _check_home(self, nlp: Language, name: str) -> None:
-        for source in self.sources:
-            check_source(nlp, name, source, twin=self._needs_twin())
+        if self.reranker is None:
+            for source in self.sources:
+                check_source(nlp, name, source)
+            return
+        from tk_spacy.pipeline.sources import known_parsers  # noqa: PLC0415
 
-    def _needs_twin(self) -> bool:
-        return self.reranker is not None and bool(self.reranker.provenance.backward)
+        made = self.reranker.provenance
+        parsers = known_parsers(nlp, self.sources, made)
+        for source, parser in zip(self.sources, parsers, strict=True):
+            check_source(nlp, name, source, twin=bool(made.has_twin(parser)))
 
     def _warn_of_parsers(self, nlp: Language, docs: Sequence[Doc]) -> None:
         """Warn where a Doc has no parse, or a parser's that is to be asked for candidates only."""

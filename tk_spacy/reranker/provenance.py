@@ -60,7 +60,8 @@ class Provenance:
     parsers_trained: whether parsers were trained.  folds: of the jackknife, None where there was
         none.  pipeline: of spaCy, where one was given.
     sources: names of the lists' scores, empty where they are not known (the oldest models).
-    backward: whether spaCy's parser had its right-to-left twin, None without such a parser.
+    backward: whether spaCy's parser, of several the first, had its right-to-left twin, None without
+        such a parser; `has_twin` tells it of each.
     scores: of each part by system, as `PartReport` has them.
     compressed: what was done to the model afterwards, in order.
     more: stored values that this version does not know.
@@ -87,6 +88,15 @@ class Provenance:
     def own_parsers(self) -> list[str]:
         """Names of the parsers that lie in the model: all but those in files."""
         return [name for name in self.parsers or () if not name.startswith(FILE_PREFIX)]
+
+    def has_twin(self, parser: str) -> bool | None:
+        """Whether a spaCy parser had its right-to-left twin, None where it is not known."""
+        about = (self.parsers or {}).get(parser, {})
+        if "backward" in about:
+            return bool(about["backward"])
+        if parser != SPACY and parser in self.sources:
+            return f"{parser}+backward" in self.sources
+        return self.backward
 
     @property
     def file_parsers(self) -> dict[str, bool]:

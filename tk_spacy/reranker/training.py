@@ -35,7 +35,7 @@ TUNING_FOLDS = 5
 CHUNK = 64
 """Lists whose kernel scores are brought up to date in one parallel pass."""
 
-Progress = Callable[[str, int, int], None]
+StageReport = Callable[[str, int, int], None]
 """Called with a stage's name, the steps done and their number."""
 
 
@@ -233,7 +233,7 @@ def train_reranker(
     paper_grid: bool = False,
     tuning_folds: int | None = None,
     n_threads: int | None = None,
-    progress: Progress | None = None,
+    progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
     """Train a reranker and its combination with the parsers' scores.
 

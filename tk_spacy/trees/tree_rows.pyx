@@ -1,14 +1,67 @@
 """Checks of many trees over one sentence, given as rows of HEADs and labels."""
 
+from cython cimport final
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked
-from tk_spacy.utils.index_checks cimport check_table
+from tk_spacy.utils.index_checks cimport check_table, check_trees
 
 cdef uint64_t MULTIPLIER = 0x9E3779B97F4A7C15ULL
+
+
+cdef object _KNOWN = object()   # says that heads need no check; nobody outside can say it
+
+
+@final
+cdef class CheckedTrees:
+    """HEADs of k trees over n words that were checked once, since nobody can change them.
+
+    heads: int32[k, n], an own copy that can never be made writable.
+
+    Raises TypeError or ValueError for arrays of another kind, and for heads that do not all lead to
+    the root.
+    """
+
+    def __cinit__(self, given, known=None):
+        if known is not _KNOWN:
+            given = _unchangeable(checked("heads", given, np.int32, None, None))
+            check_trees(given)
+        self.heads = given
+        self.rows = given
+
+    def __reduce__(self):
+        return CheckedTrees, (self.heads,)
+
+    def take(self, rows):
+        """The trees of these rows, intp[_], in their order: they need no other check."""
+        cdef const Py_ssize_t[::1] wanted = rows
+        cdef Py_ssize_t i = 0
+        if wanted.shape[0] == self.rows.shape[0]:
+            while i < wanted.shape[0] and wanted[i] == i:
+                i += 1
+            if i == wanted.shape[0]:  # all of them, as they are
+                return self
+        return CheckedTrees(_unchangeable(self.heads[rows]), _KNOWN)
+
+
+def single_rooted(given):
+    """Heads int32[k, n] as CheckedTrees, each with exactly one root, and the rows that are not so.
+
+    The former is None where there is a row of the latter: see `invalid_trees`.
+    """
+    heads = _unchangeable(checked("heads", given, np.int32, None, None))
+    bad = _invalid_trees(heads)
+    return (None if bad.size else CheckedTrees(heads, _KNOWN)), bad
+
+
+cdef _unchangeable(heads):
+    """A copy in the memory of a bytes object, which numpy lets no one write to."""
+    if not heads.size:
+        return np.zeros(heads.shape, dtype=np.int32)
+    return np.frombuffer(heads.tobytes(), dtype=np.int32).reshape(heads.shape)
 
 
 def invalid_trees(given):
@@ -17,7 +70,10 @@ def invalid_trees(given):
     Twin of `treebank.check_tree`: a walk up from every word to one that is known to be below the
     root.
     """
-    cdef const int32_t[:, ::1] heads = checked("heads", given, np.int32, None, None)
+    return _invalid_trees(checked("heads", given, np.int32, None, None))
+
+
+cdef _invalid_trees(const int32_t[:, ::1] heads):
     cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, m, roots
     cdef int32_t h
     cdef bint fine

@@ -16,6 +16,8 @@ KINDS: Mapping[str, tuple[Any, str]] = {
     "int": (int, "a whole number"),
     "float": (int | float, "a number"),
     "str": (str, "a text"),
+    "int | None": (int | None, "a whole number"),
+    "str | None": (str | None, "a text"),
 }
 
 
@@ -42,7 +44,7 @@ def check_values(settings: Any, limits: Limits, *, but: Collection[str] = ()) ->
             or value != value  # noqa: PLR0124
         ):
             raise UserError(f"{name} is {value!r}; it must be {kind}")
-        if field.name in limits:
+        if field.name in limits and value is not None:
             low, high = limits[field.name]
             if not low <= value <= high:
                 raise UserError(f"{name} is {value!r}; it must be from {low:.10g} to {high:.10g}")

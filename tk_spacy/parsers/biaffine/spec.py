@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.base import Report, Sentences, Shared
+from tk_spacy.parsers.base import Sentences, Shared, StepReport
 from tk_spacy.parsers.biaffine.kind import KIND
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.parsers.biaffine.settings import SEARCH_ONLY, BiaffineSettings
@@ -49,7 +49,7 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
         return cls.from_settings({"seed": shared.seed, "xpos": shared.xpos, **settings}, name=name)
 
     def fit(
-        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> BiaffineParser:
         """A parser trained on sentences, on one thread, and without a look at dev."""
         return train_biaffine_parser(sentences, settings=self.settings, report=report)

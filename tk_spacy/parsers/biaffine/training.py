@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from thinc.api import Adam, Model, warmup_linear
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
+from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.biaffine.batch import Batch, make_batch
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
@@ -31,14 +32,12 @@ CLIP = 5.0
 SAMPLE = 10
 """Sentences from which a model finds the widths of its layers."""
 
-Report = Callable[[int, int], None]
-
 
 def train_biaffine_parser(
     train: Sequence[Sentence],
     *,
     settings: BiaffineSettings | None = None,
-    report: Report | None = None,
+    report: StepReport | None = None,
 ) -> BiaffineParser:
     """A biaffine parser from sentences with trees.
 

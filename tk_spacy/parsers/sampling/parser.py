@@ -288,10 +288,11 @@ class SamplingParser(StoredParser):
                 table = tables[id(trees.inventory)] = np.array(known, dtype=np.int32)
             labels.append(table[trees.labels])
         out = [np.zeros(len(trees)) for trees in lists]
+        checked = [trees.trees for trees in lists]
         for kind, name in enumerate(PARTS_OF_ORDER[self.settings.order]):
             found = [
-                extract_parts(trees.heads, ids, PART_TYPES[name])
-                for trees, ids in zip(lists, labels, strict=True)
+                extract_parts(heads, ids, PART_TYPES[name])
+                for heads, ids in zip(checked, labels, strict=True)
             ]
             owners = np.repeat(
                 np.arange(len(found), dtype=np.int32), [len(rows) for rows, _, _ in found]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tk_spacy.features.word_properties import Extra
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.base import Report, Sentences
+from tk_spacy.parsers.base import Sentences, StepReport
 from tk_spacy.parsers.sampling.kind import KIND
 from tk_spacy.parsers.sampling.parser import SamplingParser
 from tk_spacy.parsers.sampling.settings import SEARCH_ONLY, SamplingSettings
@@ -55,7 +55,7 @@ class SamplingSpec(TrainableParser[SamplingSettings]):
         ]
 
     def fit(
-        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> SamplingParser:
         """A parser trained on sentences; with dev the best of its epochs."""
         return train_sampling_parser(
@@ -70,7 +70,7 @@ class SamplingSpec(TrainableParser[SamplingSettings]):
 class Counter:
     """Makes steps of one count out of a training's stages and epochs."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: StepReport) -> None:
         self._report = report
         self._before: dict[str, int] = {}
         self._size: dict[str, int] = {}

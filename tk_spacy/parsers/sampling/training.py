@@ -27,7 +27,7 @@ from tk_spacy.treebank.conllu import Sentence
 
 UNDER_ROOT, ELSEWHERE = 1, 2
 
-Report = Callable[["EpochProgress"], None]
+EpochReport = Callable[["EpochProgress"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def train_sampling_parser(
     *,
     settings: SamplingSettings | None = None,
     n_threads: int | None = None,
-    progress: Report | None = None,
+    progress: EpochReport | None = None,
 ) -> SamplingParser:
     """A sampling parser from sentences with trees.
 
@@ -138,7 +138,7 @@ def _shuffled(n: int, epoch: int, settings: SamplingSettings) -> list[list[int]]
 
 
 def _train_pruner(
-    corpus: Corpus, schema: Schema, settings: SamplingSettings, report: Report
+    corpus: Corpus, schema: Schema, settings: SamplingSettings, report: EpochReport
 ) -> NDArray[np.float32]:
     """The weights of the first-order pruner: float32[2 ** pruner_bits]."""
     size = 1 << settings.pruner_bits
@@ -163,7 +163,7 @@ def _train_parser(
     places: NDArray[np.uint8],
     pruner: NDArray[np.float32],
     n_threads: int | None,
-    report: Report,
+    report: EpochReport,
 ) -> tuple[NDArray[np.float32], SearchKernel | None]:
     """The weights of the parser, float32[2 ** bits + n_cells], and its kernel, None without one.
 

@@ -13,7 +13,9 @@ def _line(about: Mapping[str, Any]) -> str:
         return str(about["pipeline"])
     twin = ", with right-to-left twin" if about["backward"] else ""
     steps = f", {about['max_steps']} steps" if about["max_steps"] else ""
-    return f"trained, config {about['config']}{steps}{twin}"
+    seed = f", seed {about['seed']}" if "seed" in about else ""
+    xpos = ", without XPOS" if about.get("xpos") is False else ""
+    return f"trained, config {about['config']}{steps}{seed}{xpos}{twin}"
 
 
 KIND = ParserKind(
@@ -21,5 +23,8 @@ KIND = ParserKind(
     summary="spaCy's neural network, which decides step by step",
     spec="tk_spacy.parsers.spacy_transition.spec:SpacySpec",
     line=_line,
-    own_settings=False,  # it brings its pipeline, and a model is one pipeline
+    shared_settings={
+        "pipeline": "name it for the spaCy parser as such (parsers.spacy.pipeline)",
+        "search": "choose it for all spaCy parsers (parsers.spacy.search)",
+    },
 )

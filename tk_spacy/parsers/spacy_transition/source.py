@@ -8,6 +8,7 @@ both: where the two agree, a tree is much more often right than either of them k
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.names import SEARCHES, Search, backward_name
 from tk_spacy.parsers.spacy_transition.cache import Recent
 from tk_spacy.parsers.spacy_transition.directed_parser import ReadBatch, Reading, listened_pipes
+from tk_spacy.parsers.spacy_transition.kind import KIND
 from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
 from tk_spacy.parsers.spacy_transition.tree_pool import Pool
 from tk_spacy.spacy_io.conversion import doc_from_sentence
@@ -32,12 +34,13 @@ if TYPE_CHECKING:
 __all__ = ["Search", "SpacySource", "listened_pipes", "source_names", "train_spacy_parser"]
 
 
-FORWARD, BACKWARD = "spacy", "spacy-backward"
-
-
-def source_names(*, backward: bool) -> tuple[str, ...]:
+def source_names(*, backward: bool, name: str = KIND.name) -> tuple[str, ...]:
     """What scores are called: of a parser with its twin first the sum, then those of each."""
-    return (f"{FORWARD}+backward", FORWARD, BACKWARD) if backward else (FORWARD,)
+    return (f"{name}+backward", name, f"{name}-backward") if backward else (name,)
+
+
+_MAKING_DOCS = Lock()
+"""Sources of one pipeline may work side by side, and a new word changes its vocab."""
 
 
 _ATTRIBUTES = {"LEMMA": "LEMMA", "UPOS": "POS", "XPOS": "TAG", "FEATS": "MORPH"}
@@ -62,7 +65,8 @@ class SpacySource:
                 trees.
     inventory:  table of labels to share with other lists.
     gold_tags:  whether the parser sees a Sentence's XPOS, UPOS, FEATS and LEMMA columns.
-    names:      of the scores, None for `source_names`; a single one with a twin for sums alone.
+    name:       of the parser, which `source_names` makes names of scores of.
+    names:      of the scores, None for those; a single one with a twin for sums alone.
 
     A candidate's score is the natural logarithm of a probability: that of the likeliest known
     derivation of the tree, each action normalised over the actions allowed in its state; where
@@ -88,6 +92,7 @@ class SpacySource:
         label_cost: float = 3.0,
         inventory: LabelInventory | None = None,
         gold_tags: bool = True,
+        name: str = KIND.name,
         names: tuple[str, ...] | None = None,
     ) -> None:
         if search not in SEARCHES:
@@ -103,7 +108,8 @@ class SpacySource:
         twin = backward_name(component)
         if backward is None:
             backward = twin in nlp.component_names
-        self.names = source_names(backward=backward) if names is None else names
+        self.name, self.backward = name, backward
+        self.names = source_names(backward=backward, name=name) if names is None else names
         self._readings = [
             Reading(
                 nlp,
@@ -185,7 +191,8 @@ class SpacySource:
         """A Doc of a sentence: the one that there is, if it was seen just now."""
         doc = self._recent.doc_of(sentence)
         if doc is None:
-            doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
+            with _MAKING_DOCS:
+                doc = doc_from_sentence(self.nlp.vocab, sentence, gold_tags=self.gold_tags)
             self._recent.add_doc(sentence, doc)
         return doc
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from spacy.util import load_config_from_str
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.base import Report, Shared
+from tk_spacy.parsers.base import Shared, StepReport
 from tk_spacy.parsers.kinds import factories
 from tk_spacy.parsers.names import TK_RERANKER as RERANKER
 from tk_spacy.parsers.spacy_transition.kind import KIND
@@ -24,6 +24,7 @@ from tk_spacy.parsers.spacy_transition.loading import (
     has_twin,
     load_pipeline,
 )
+from tk_spacy.parsers.spacy_transition.settings import SpacySettings
 from tk_spacy.parsers.spacy_transition.source import Search, SpacySource, source_names
 from tk_spacy.parsers.spacy_transition.training import (
     TrainingStep,
@@ -43,14 +44,15 @@ class SpacySpec:
     backward: train the twin too (see `train_spacy_parser`): better lists, in twice the time.
     search, runs, beam_width: see `SpacySource`.
     label: what the config and its changes are called in the model's description.
+    name: of the parser and its scores; that of the kind, unless there are several of it.
     """
 
     kind: ClassVar[str] = KIND.name
-    name: ClassVar[str] = KIND.name
     given: ClassVar[bool] = False
     effort: ClassVar[float] = 3.0
 
     config: str
+    name: str = KIND.name
     component: str = "parser"
     backward: bool = False
     search: Search = "discrepancy"
@@ -62,20 +64,34 @@ class SpacySpec:
     def make(name: str, settings: Mapping[str, Any], shared: Shared) -> SpacySpec | GivenSpacySpec:
         """One for a training: of a pipeline where the settings name one, else trained here.
 
-        settings: pipeline, or config, max_steps and backward.
-        Raises UserError where the pipeline, or the config, does not fit.
+        settings: pipeline, or any of `SpacySettings`.
+        Raises UserError where the pipeline, the config or another setting does not fit.
         """
         search: Any = shared.search
-        if settings.get("pipeline") is not None:
-            return GivenSpacySpec.from_pipeline(settings["pipeline"], search=search)
-        return SpacySpec.from_config(
-            settings.get("config"),
-            max_steps=settings.get("max_steps"),
-            seed=shared.seed,
-            xpos=shared.xpos,
-            backward=settings.get("backward", True),
+        changes = dict(settings)
+        pipeline = changes.pop("pipeline", None)
+        if pipeline is not None:
+            if name != KIND.name:
+                raise UserError(
+                    f"the pipeline {pipeline} is given as the spaCy parser, so none is trained by "
+                    "settings; leave out the settings, or the pipeline"
+                )
+            return GivenSpacySpec.from_pipeline(pipeline, search=search)
+        if isinstance(config := changes.get("config"), os.PathLike):
+            changes["config"] = os.fspath(config)
+        own = SpacySettings.from_dict({"seed": shared.seed, "xpos": shared.xpos, **changes})
+        made = SpacySpec.from_config(
+            own.config,
+            max_steps=own.max_steps,
+            seed=own.seed,
+            xpos=own.xpos,
+            backward=own.backward,
             search=search,
+            name=name,
         )
+        told = {"seed": (own.seed, shared.seed), "xpos": (own.xpos, shared.xpos)}
+        differs = [(key, value) for key, (value, usual) in told.items() if value != usual]
+        return replace(made, label=(*made.label, *differs))
 
     @classmethod
     def from_config(
@@ -111,9 +127,14 @@ class SpacySpec:
         return cls(config=config.to_str(), component=component, label=label, **settings)
 
     @property
+    def settings(self) -> SpacySpec:
+        """All that makes the parser what it is: without what it and its config are called."""
+        return replace(self, name=KIND.name, label=())
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """What its scores are called."""
-        return source_names(backward=self.backward)
+        return source_names(backward=self.backward, name=self.name)
 
     def about(self) -> dict[str, Any]:
         """The settings for the model's own description."""
@@ -138,7 +159,7 @@ class SpacySpec:
         directory: Path,
         *,
         n_threads: int | None,
-        report: Report,
+        report: StepReport,
     ) -> None:
         """Train by spaCy's own loop, on one thread: the best state on dev, else the last."""
 
@@ -165,6 +186,7 @@ class SpacySpec:
             runs=self.runs,
             beam_width=self.beam_width,
             inventory=inventory,
+            name=self.name,
         )
 
 

@@ -49,7 +49,7 @@ class TrainingStep:
     scores: dict[str, float]
 
 
-Progress = Callable[[TrainingStep], None]
+TrainingStepReport = Callable[[TrainingStep], None]
 
 
 def default_config_text() -> str:
@@ -154,7 +154,7 @@ def train_spacy_parser(
     max_steps: int | None = None,
     seed: int | None = None,
     backward: bool = False,
-    progress: Progress | None = None,
+    progress: TrainingStepReport | None = None,
 ) -> Language:
     """A spaCy pipeline trained on sentences with trees.
 
@@ -238,11 +238,16 @@ def _add_twins(nlp: Language, twin: Language) -> None:
     for name, pipe in twin.pipeline:
         if not isinstance(pipe, DependencyParser):
             continue
-        for other, listened in twin.pipeline:
-            if name in getattr(listened, "listening_components", []):
-                twin.replace_listeners(other, name, ["model.tok2vec"])
+        own_tok2vec(twin, name)
         nlp.add_pipe(name, source=twin, name=backward_name(name))
         nlp.disable_pipe(backward_name(name))
+
+
+def own_tok2vec(nlp: Language, parser: str) -> None:
+    """Give a parser that listens to a tok2vec of its pipeline a copy of its own."""
+    for name, listened in nlp.pipeline:
+        if parser in getattr(listened, "listening_components", []):
+            nlp.replace_listeners(name, parser, ["model.tok2vec"])
 
 
 def _write(path: Path, sentences: Sequence[Sentence]) -> str:
@@ -265,6 +270,9 @@ def _set_corpora(config: Config, paths: dict[str, str | None]) -> None:
         # spaCy evaluates at step 0 in any case: there on no sentence at all.
         training["eval_frequency"] = training["max_steps"] + 1
         training["patience"] = 0
+    else:
+        # Else a short training is evaluated before its first step alone, and that state kept.
+        training["eval_frequency"] = min(training["eval_frequency"], training["max_steps"])
 
 
 @dataclass(slots=True)
@@ -273,7 +281,7 @@ class _Steps:
 
     max_steps: int
     trainings: int
-    progress: Progress | None
+    progress: TrainingStepReport | None
     trained: int = 0
 
     def report(self, step: int, info: dict[str, Any] | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.base import Report, Sentences
+from tk_spacy.parsers.base import Sentences, StepReport
 from tk_spacy.parsers.trainable import TrainableParser
 from tk_spacy.parsers.udpipe.kind import KIND
 from tk_spacy.parsers.udpipe.library import version
@@ -59,7 +59,7 @@ class UdpipeSpec(TrainableParser[UdpipeSettings]):
         return [number, version(), kept]
 
     def fit(
-        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: Report
+        self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> UdpipeParser:
         """A parser trained on sentences; with dev the best of its passes."""
         return train_udpipe_parser(sentences, dev, settings=self.settings, report=report)

@@ -15,7 +15,7 @@ from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.sources import ParserSource
@@ -105,7 +105,7 @@ class FileParser(FileWorker):
     deps: Deps = "blank"
     inventory: LabelInventory = field(default_factory=LabelInventory)
 
-    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+    def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.input), str(job.target))
         tally, filled, column = Tally(), FilledColumns(), DepsColumn(self.deps)
@@ -125,7 +125,7 @@ class FileParser(FileWorker):
         return result
 
     def _parsed(
-        self, job: Job, tally: Tally, filled: FilledColumns, report: Report
+        self, job: Job, tally: Tally, filled: FilledColumns, report: SentenceReport
     ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
         """Each sentence as given, with its best tree, and its list where lists are wanted."""
         # The input's trees are only compared with, and need be none.

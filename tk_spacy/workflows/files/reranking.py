@@ -19,7 +19,7 @@ from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Report, Tally
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
 from tk_spacy.workflows.model import Model, Parsers
 
 REPORT_EVERY = 50
@@ -45,7 +45,7 @@ class FileReranker(FileWorker):
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Parsers | None = None
 
-    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+    def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.input), str(job.target))
         column, filled = DepsColumn(self.deps), FilledColumns()
@@ -114,7 +114,7 @@ class FileReranker(FileWorker):
         self,
         choices: Iterator[Decided],
         result: FileResult,
-        report: Report | None,
+        report: SentenceReport | None,
         *,
         with_gold: bool,
     ) -> Iterator[tuple[Sentence, Sentence]]:

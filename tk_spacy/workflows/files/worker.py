@@ -16,7 +16,7 @@ from tk_spacy.evaluation.attachment import SentenceCounts, count_sentences, scor
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.enhanced import DepsCount
 
-Report = Callable[[int], None]
+SentenceReport = Callable[[int], None]
 """Called with the number of sentences done since the last call."""
 
 
@@ -81,10 +81,10 @@ class FileWorker(ABC):
     """Works on file after file with one model."""
 
     @abstractmethod
-    def do_file(self, job: Job, report: Report | None = None) -> FileResult:
+    def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Work on a file.  Raises UserError where it cannot be read or written."""
 
-    def try_file(self, job: Job, report: Report | None = None) -> FileResult:
+    def try_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """The same, but a failure is part of the result."""
         try:
             job.target.parent.mkdir(parents=True, exist_ok=True)

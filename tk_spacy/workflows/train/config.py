@@ -14,9 +14,7 @@ from configparser import Error as ConfigParserError
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
-
-from confection import Config, ConfigValidationError
+from typing import TYPE_CHECKING, Any
 
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
@@ -33,13 +31,16 @@ from tk_spacy.workflows.train.config_schema import (
 )
 from tk_spacy.workflows.train.options import TrainOptions
 
+if TYPE_CHECKING:
+    from confection import Config
+
 PARTS = ("train", "dev", "test")
 NEEDED = ("paths.train", "paths.dev", "paths.output")
 OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system"}
 """Sections that a spaCy training config has, and ours has not."""
 
-NO_CONFIG = (ConfigValidationError, ConfigParserError, ValueError, LookupError, TypeError)
-"""What confection raises for a text that it cannot read."""
+NO_CONFIG = (ConfigParserError, ValueError, LookupError, TypeError)
+"""What confection raises for a text that it cannot read; its own error is a ValueError."""
 
 _HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
 
@@ -175,7 +176,7 @@ def nearest(name: str) -> str:
 def is_spacy_config(path: Path) -> bool:
     """Whether a file is a spaCy training config, and no config of ours; False if unreadable."""
     try:
-        return _is_of_spacy(Config().from_str(_text(path), interpolate=False))
+        return _is_of_spacy(_new_config().from_str(_text(path), interpolate=False))
     except (UserError, *NO_CONFIG):
         return False
 
@@ -225,7 +226,14 @@ def _read(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse(text: str, *, interpolate: bool = True) -> Config:
     above = "".join(f"[{name}]\n" for name in _missing_sections(text))
-    return Config().from_str(_in_order(above + text), interpolate=interpolate)
+    return _new_config().from_str(_in_order(above + text), interpolate=interpolate)
+
+
+def _new_config() -> Config:
+    # With pydantic it takes longer to import than all of ours, and most commands read no config.
+    from confection import Config  # noqa: PLC0415
+
+    return Config()
 
 
 def _in_order(text: str) -> str:

@@ -178,9 +178,13 @@ def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSp
         xpos=not distrusts_xpos(parts["train"].sentences, parts["dev"].sentences),
     )
     if own := [parser.kind for parser in parsers if parser.kind != FILE]:
-        from tk_spacy.pipeline.assembly import check_factories  # noqa: PLC0415  (imports spaCy)
+        from tk_spacy.pipeline.assembly import (  # noqa: PLC0415  (imports spaCy)
+            check_factories,
+            check_one_pipeline,
+        )
 
         check_factories(own)
+        check_one_pipeline(parsers)
     for parser in parsers:
         for part in (parts["train"], *missing):
             parser.check(part.sentences)

@@ -259,6 +259,10 @@ class TrainOptions:
             self.dev_candidates, self.test_candidates,
             self.spacy_pipeline and Path(self.spacy_pipeline),
             *(path for files in self.parser_files.values() for path in files.values()),
+            *(
+                Path(str(request.changes["config"])) for request in parse_specs(self.parsers)
+                if request.kind == SPACY and "config" in request.changes
+            ),
         )  # fmt: skip
         return [path for path in paths if path]
 

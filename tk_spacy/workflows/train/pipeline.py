@@ -238,7 +238,7 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
             files={name: path.name for name, path in given.items() if path is not None},
         ),
         # The component asks for this: scores of one parser and of two are not the same.
-        backward=parsers.get(SPACY, {}).get("backward"),
+        backward=next((p.about()["backward"] for p in plan.parsers if p.kind == SPACY), None),
         seed=options.seed,
         paper_grid=options.paper_grid,
         tuning_folds=options.tuning_folds,
