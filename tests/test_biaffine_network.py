@@ -352,9 +352,11 @@ def test_tables_are_copied_and_stored() -> None:
     tables.arrays["a"] = np.arange(6, dtype=np.float32).reshape(3, 2)
     copied = tables.copy()
     again = Tables().from_bytes(tables.to_bytes())
+    moved = tables.copy()
+    moved.to_device("cpu", -1)
     tables.arrays["a"] += 1
     assert copied.id != tables.id
-    for other in (copied, again):
+    for other in (copied, again, moved):
         assert other.arrays["a"].tolist() == [[0, 1], [2, 3], [4, 5]]
     assert isinstance(again.ops, NumpyOps)
 
