@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LISTS, LEARNING = "test_honest_lists.py", "test_honest_learning.py"
 REPORT, STOPPING = "test_honest_report.py", "test_honest_stopping.py"
+CROSSED, ARRANGED = "test_cross_validation.py", "test_arrangement.py"
 
 
 @dataclass(frozen=True)
@@ -515,8 +516,8 @@ BUGS = [
     ),
     Bug(
         "UDPipe stops early by its training sentences",
-        '"dev": list(map(_columns, dev)),',
-        '"dev": list(map(_columns, ordered)),',
+        "        list(map(_columns, dev)),\n        parser=",
+        "        list(map(_columns, ordered)),\n        parser=",
         (STOPPING,),
     ),
     Bug(
@@ -530,6 +531,37 @@ BUGS = [
         "batches += make_batches(lengths, settings.batch, rng=rng)",
         "batches += make_batches(lengths, settings.batch, rng=rng)[:-1]",
         (STOPPING,),
+    ),
+    # Treebanks as they come
+    Bug(
+        "a cross-validated system is trained on what it is scored on",
+        "            [sentence for sentence, number in pairs if number != fold],",
+        "            [sentence for sentence, number in pairs],",
+        (CROSSED,),
+    ),
+    Bug(
+        "cross-validation scores its first fold alone",
+        "np.concatenate([found.counts[name] for found in choices])",
+        "choices[0].counts[name]",
+        (CROSSED,),
+    ),
+    Bug(
+        "the labels of a cross-validated fold are known",
+        "{label for s in train for label in s.deprels}",
+        "{label for s in [*train, *held_out] for label in s.deprels}",
+        (CROSSED,),
+    ),
+    Bug(
+        "the tenth of train that is dev is learnt from",
+        "[sentence for i, sentence in enumerate(sentences) if i not in out]",
+        "list(sentences)",
+        (ARRANGED,),
+    ),
+    Bug(
+        "a fold of joined treebanks is one of them",
+        "joined = dealt(learnt, folds=options.folds)",
+        "joined = [sentence for sentences in learnt for sentence in sentences]",
+        (ARRANGED,),
     ),
 ]  # fmt: skip
 

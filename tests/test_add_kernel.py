@@ -110,6 +110,28 @@ def test_gamma_is_the_best_on_dev(types, factors):
     assert tuned.kernel.pairs == types[1:]
 
 
+@pytest.mark.parametrize("types", **KINDS)
+def test_each_gamma_is_judged_by_what_a_parser_with_it_parses(types):
+    kernel, dev, told = with_kernel(types).kernel, treebank()[1][:15], []
+    grid = (0.0, 0.5, 4.0)
+    _, table = tune_gamma(
+        trained(), kernel, dev, grid=grid, n_threads=1, progress=lambda *step: told.append(step)
+    )
+    for row in table:
+        of_row = kernel.with_gamma(row.gamma) if row.gamma else None
+        parses = replace(trained(), kernel=of_row).parse(dev, n_threads=1)
+        right = labelled = 0
+        for sentence, (heads, deprels) in zip(dev, parses, strict=True):
+            for pair in zip(heads, deprels, sentence.heads, sentence.deprels, strict=True):
+                right += pair[0] == pair[2]
+                labelled += pair[0] == pair[2] and pair[1] == pair[3]
+        words = sum(len(sentence) for sentence in dev)
+        assert row.uas == pytest.approx(100 * right / words)
+        assert row.las == pytest.approx(100 * labelled / words)
+    assert len({(row.uas, row.las) for row in table}) == 3
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
 def test_there_is_no_kernel_where_none_helps():
     plain, kernel = trained(), with_kernel(ARCS).kernel
     dev = as_parsed(plain, treebank()[1])

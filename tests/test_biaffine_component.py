@@ -150,7 +150,7 @@ def test_pipeline_with_a_biaffine_parser(tmp_path: Path) -> None:
     report = train_pipeline(
         TrainOptions(
             train=paths["train"], dev=paths["dev"], test=paths["test"], output=tmp_path / "model",
-            parsers=("sampling", "biaffine"),
+            parsers=("sampling", "biaffine"), tags="gold",
             parser_settings={"sampling": {"epochs": 1, "order": 1}, "biaffine": SMALL},
             folds=2, k=6, threads=1, processes=1, tuning_folds=1,
             settings=Settings(iterations=2, bits=12, manual_parts=("arc",)),

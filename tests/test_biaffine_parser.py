@@ -246,7 +246,13 @@ def test_biaffine_mistakes_have_names() -> None:
     bare = Sentence.from_columns(forms=["a"])
     with pytest.raises(UserError, match="no tree to train a parser on: HEAD is '_'"):
         train_biaffine_parser([bare])
+    with pytest.raises(UserError, match=r"^no tree to"):
+        train_biaffine_parser([bare])
+    with pytest.raises(UserError, match=r"^my\.conllu:7: no tree to"):
+        train_biaffine_parser([NEW[0], replace(bare, path="my.conllu", line=7)])
     parser = trained()
+    assert parser.vocabulary.reads_xpos
+    assert parser.about == {"sentences": 300, "words": sum(len(s) for s in SENTENCES)}
     with pytest.raises(ValueError, match="k is 0"):
         parser.kbest(NEW, k=0, inventory=LabelInventory())
     with pytest.raises(TypeError, match=r"k is 2\.0"):

@@ -98,6 +98,7 @@ def test_cli_train_options_change_a_config(tmp_path: Path, options_of) -> None:
 # write instead.
 OLD: list[tuple[tuple[object, ...], dict[str, Any], str]] = [
     (("--workdir", "w"), {"workdir": Path("w")}, "--set paths.workdir=w"),
+    (("--processes", 3), {"processes": 3}, "--set machine.processes=3"),
     (("--views", "sampling"), {"parsers": ("sampling",)}, "--parsers sampling"),
     (
         ("--epochs", 3),
@@ -245,8 +246,7 @@ def test_cli_train_still_takes_a_spacy_config(tmp_path: Path, options_of) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("t.conllu", "-o", "m"), "no --dev is given: Treebank part to measure on."),
-        (("--dev", "d", "-o", "m"), "no TRAIN.conllu is given"),
+        (("--dev", "d", "-o", "m"), "no TREEBANK is given: Treebank to train on: a CoNLL-U file;"),
         (("t.conllu", "--dev", "d"), "no --output is given"),
         ((*FILES, "--set", "training.seed=1", "--seed", 2), "--seed and --set training.seed say"),
         ((*FILES, "--set", "lists.k=3", "--k", 4), "--set lists.k say the same thing"),

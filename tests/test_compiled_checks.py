@@ -668,6 +668,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
         lambda: decode_with(seeds=np.zeros(2, dtype=np.uint64)),
         r"seeds must be uint64\[1\]",
     ),
+    "decode, no seeds": (lambda: decode_with(seeds=None), r"seeds must be uint64\[1\], got object"),
     "decode, k": (lambda: decode_with(k=0), "k is 0, expected at least 1"),
     "decode, gold head": (
         lambda: decode_with(gold=(i32(0, 2, 0, 4, 0), i32(0, 3, 4, 5, 0))),

@@ -190,7 +190,7 @@ def test_config_mistakes_of_changes_are_not_the_file_s(tmp_path: Path) -> None:
         train_options(None, {**PATHS, "order": 2})
 
 
-@pytest.mark.parametrize("name", ["paths.train", "paths.dev", "paths.output"])
+@pytest.mark.parametrize("name", ["paths.train", "paths.output"])
 def test_config_needs_files(name: str) -> None:
     with pytest.raises(OptionError, match=f"no {name} is given"):
         train_options(None, {key: value for key, value in PATHS.items() if key != name})

@@ -22,6 +22,7 @@ FLOORS = (
     "workflows",
     "pipeline",
     "reranker",
+    "tagging",
     "ensemble",
     "parsers",
     "kernels",

@@ -229,6 +229,7 @@ def options(tmp_path: Path, **changes: Any) -> TrainOptions:
         write_conllu(paths[name], part)
     given = {
         **paths, "output": tmp_path / "model", "parsers": ("sampling",), "k": 2, "folds": 3,
+        "tags": "gold",
         "processes": 1, "threads": 1, "seed": 3,
         "settings": Settings(iterations=2, bits=10, manual_parts=("arc",)),
     }  # fmt: skip
@@ -243,7 +244,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorisingParser:
     monkeypatch.setattr(
         pipeline_module,
         "_save_model",
-        lambda directory, plan, reranker, proposals, parsed: reranker.write_files(directory),
+        lambda directory, plan, reranker, *_: reranker.write_files(directory),
     )
     return parser
 

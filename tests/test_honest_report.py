@@ -426,8 +426,10 @@ def test_a_report_says_the_same_in_markdown_and_after_json() -> None:
         run_time=run, notes=("Owls sleep.",),
     )  # fmt: skip
     text = report.to_markdown()
-    assert text.startswith("# UD_Owls\n\n**Scores on UD_Owls dev**\n\n| system | UAS | LAS |")
-    of_dev, of_test = text.split("**Scores on UD_Owls test**")
+    assert text.startswith(
+        "# UD_Owls\n\n**Scores on UD_Owls dev, gold tags**\n\n| system | UAS | LAS |"
+    )
+    of_dev, of_test = text.split("**Scores on UD_Owls test, gold tags**")
     for found, number in ((of_dev, 20), (of_test, 40)):
         for name, low in (("base parser", number), ("final system", number + 10)):
             values = " | ".join(f"{low + i:.2f}" for i in range(4))
@@ -456,7 +458,7 @@ def test_a_report_says_the_same_in_markdown_and_after_json() -> None:
         del part["vote_tests"]
     assert TrainReport.from_dict(data).parts["dev"].vote_tests == []
     bare = replace(report, about={}, betas={}, notes=())
-    assert bare.to_markdown().startswith("# Training report\n\n**Scores dev**\n")
+    assert bare.to_markdown().startswith("# Training report\n\n**Scores dev, gold tags**\n")
     assert bare.to_markdown().endswith("beside the reranker's: none.\n")
 
 

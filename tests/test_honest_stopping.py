@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,11 @@ def test_a_pruner_s_recall_is_the_share_of_gold_heads_that_it_keeps() -> None:
         forms=list("abc"), upos=["NOUN"] * 3, heads=[2, 0, 2], deprels=["x", "root", "x"]
     )
     corpus = encode(Schema.fit([gold]), [gold], seed=0, with_trees=True)
-    # Of the first word the root and its head, of the second a wrong one, of the third all.
+    # Of the first word the root and its head, of the second two wrong ones, of the third all.
     pruned = training.Pruned(
-        "dev", corpus, np.array([0, 2, 1, 0, 1, 2], np.int32), np.array([0, 0, 2, 3, 6, 6])
+        "dev", corpus, np.array([0, 2, 1, 3, 0, 1, 2], np.int32), np.array([0, 0, 2, 4, 7, 7])
     )
-    assert pruned.about() == {"recall": 66.667, "heads_per_word": 2.0}
+    assert pruned.about() == {"recall": 66.667, "heads_per_word": 2.333}
 
 
 def trained(train: Sequence[Sentence], dev: Sequence[Sentence] = (), **changes: Any) -> Any:
@@ -62,13 +63,22 @@ def trained(train: Sequence[Sentence], dev: Sequence[Sentence] = (), **changes: 
     return train_sampling_parser(train, dev, settings=settings, n_threads=1)
 
 
-def script(monkeypatch: pytest.MonkeyPatch, told: Sequence[tuple[float, float]]) -> list[Any]:
-    """Scores on dev, epoch after epoch; what was asked, the weights and the part."""
+def script(
+    monkeypatch: pytest.MonkeyPatch,
+    told: Sequence[tuple[float, float]],
+    kernels: list[Any] | None = None,
+) -> list[Any]:
+    """Scores on dev, epoch after epoch; what was asked, the weights and the part.
+
+    kernels: takes those that were asked of.
+    """
     asked: list[Any] = []
     scores: Iterator[tuple[float, float]] = iter(told)
 
     def answer(scorer: Any, kernel: Any, part: Any, settings: Any, n_threads: Any) -> Any:
         asked.append((scorer, part, settings))
+        if kernels is not None:
+            kernels.append(kernel)
         return next(scores)
 
     monkeypatch.setattr(training, "_accuracy", answer)
@@ -99,6 +109,37 @@ def test_sampling_parser_is_that_of_the_epoch_that_did_best_on_dev(
     alone = trained(TRAIN, epochs=kept)
     np.testing.assert_array_equal(found.weights, alone.weights)
     np.testing.assert_array_equal(found.pruner, alone.pruner)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [([(10, 10), (12, 12), (11, 11), (9, 9)], 2), ([(12, 12), (9, 9), (9, 9), (13, 13)], 4)],
+)
+def test_sampling_parser_s_kernel_is_that_of_the_epoch_that_did_best_on_dev(
+    monkeypatch: pytest.MonkeyPatch, told: list[tuple[float, float]], kept: int
+) -> None:
+    kernels: list[Any] = []
+    script(monkeypatch, told, kernels)
+    found = trained(TRAIN, DEV, epochs=4, kernel_scale=0.1)
+    # The same trainings without dev that end there: what the kernel weighs then.
+    ends = [trained(TRAIN, epochs=epochs, kernel_scale=0.1) for epochs in (1, 2, 3, 4)]
+    of_ends = [end.to_files()["kernel.npz"] for end in ends]
+    assert len(set(of_ends)) == 4
+    assert found.to_files()["kernel.npz"] == of_ends[kept - 1]
+    np.testing.assert_array_equal(found.weights, ends[kept - 1].weights)
+    # Dev judges each epoch with the kernel as it is then.
+    judged = [replace(found, kernel=kernel).to_files()["kernel.npz"] for kernel in kernels]
+    assert judged == of_ends
+
+
+def test_sampling_parser_is_judged_without_a_kernel_before_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels: list[Any] = []
+    script(monkeypatch, [(1, 1), (2, 2), (3, 3), (4, 4)], kernels)
+    parser = trained(TRAIN, DEV, epochs=4, kernel_scale=0.1, kernel_epochs=2)
+    assert [kernel is None for kernel in kernels] == [True, True, False, False]
+    assert parser.kernel is not None
 
 
 def test_sampling_parser_without_dev_is_that_of_the_last_epoch(
@@ -282,6 +323,25 @@ def plain_spread(scores: Any, first: Any) -> float:
     return math.sqrt(sum(squares) / len(squares))
 
 
+def test_a_kernel_s_size_is_its_spread_among_the_arcs_into_the_same_word() -> None:
+    scores = np.random.default_rng(3).normal(size=8)
+    first = np.array([0, 0, 1, 4, 4, 6, 8])  # no arc, one, three ...
+    assert kernel_tuning._spread(scores, first) == pytest.approx(plain_spread(scores, first))
+    assert kernel_tuning._spread(np.zeros(0), np.zeros(3, dtype=np.int64)) == 0.0
+
+
+def test_a_kernel_of_old_is_no_part_of_what_is_tuned() -> None:
+    parser = trained(TRAIN, epochs=1, kernel_scale=0.1)
+    bare = replace(parser, kernel=None)
+    results = [
+        tune_gamma(p, parser.kernel, DEV, grid=(0.0, 0.3), n_threads=1) for p in (parser, bare)
+    ]
+    assert results[0][1] == results[1][1]
+    tuned, (row,) = tune_gamma(parser, parser.kernel, DEV, grid=(0.0,), n_threads=1)
+    assert tuned.kernel is None
+    assert row.gamma == 0
+
+
 def test_no_gamma_is_tuned_on_nothing() -> None:
     for grid, dev in (((), DEV), ((0.0,), [])):
         with pytest.raises(ValueError, match="no gamma or no sentence to tune with"):
@@ -349,6 +409,73 @@ def test_biaffine_rate_rises_for_a_tenth_and_falls_to_nothing(
     assert rates[0] == rates[steps] == 0
 
 
+SMALL = {"word_width": 4, "tag_width": 4, "width": 4, "layers": 1, "arc_width": 4, "label_width": 4}
+
+
+def test_biaffine_steps_are_of_the_rate_at_that_share_of_the_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates: list[float] = []
+    sizes: list[int] = []
+    real_adam, real_batch = biaffine_module.Adam, biaffine_module.make_batch
+
+    class Spy:
+        def __init__(self, weights: Any) -> None:
+            self._adam = real_adam(weights)
+
+        def step(self, gradient: Any, tables: Any, rate: float) -> None:
+            rates.append(rate)
+            self._adam.step(gradient, tables, rate)
+
+    def spy(vocabulary: Any, sentences: Sequence[Sentence], *, with_trees: bool) -> Any:
+        sizes.append(len(sentences))
+        return real_batch(vocabulary, sentences, with_trees=with_trees)
+
+    monkeypatch.setattr(biaffine_module, "Adam", Spy)
+    monkeypatch.setattr(biaffine_module, "make_batch", spy)
+    settings = BiaffineSettings(epochs=4, batch=30, rate=0.02, **SMALL)  # type: ignore[arg-type]
+    biaffine_module.train_biaffine_parser(TRAIN, settings=settings)
+    of, done = 4 * len(TRAIN), 0
+    assert sum(sizes) == of
+    for rate, size in zip(rates, sizes, strict=True):
+        part = done / of
+        rising, falling = 0.02 * (part + 0.0001) / 0.1, 0.02 * (1 - part) / 0.9
+        assert rate == pytest.approx(rising if part < 0.0999 else falling)
+        done += size
+
+
+def test_biaffine_batches_hold_the_rows_of_words_and_roots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    real = biaffine_module.make_batch
+
+    def spy(vocabulary: Any, sentences: Sequence[Sentence], *, with_trees: bool) -> Any:
+        sizes.append(len(sentences))
+        return real(vocabulary, sentences, with_trees=with_trees)
+
+    monkeypatch.setattr(biaffine_module, "make_batch", spy)
+    five = [s for s in generate(200, seed=23) if len(s) == 5][:6]
+    settings = BiaffineSettings(epochs=1, batch=12, **SMALL)  # type: ignore[arg-type]
+    biaffine_module.train_biaffine_parser(five, settings=settings)
+    assert sizes == [2, 2, 2]  # of six rows each
+
+
+@pytest.mark.parametrize("name", ["dropout", "column_dropout"])
+def test_biaffine_parser_leaves_activations_out_in_training(name: str) -> None:
+    parsers = [
+        biaffine_module.train_biaffine_parser(
+            TRAIN[:4],
+            settings=BiaffineSettings(
+                **{"epochs": 1, "dropout": 0.0, "column_dropout": 0.0, **SMALL, name: share}  # type: ignore[arg-type]
+            ),
+        )
+        for share in (0.0, 0.0, 0.5)
+    ]
+    none, again, half = (parser.to_files()["weights.npz"] for parser in parsers)
+    assert none == again != half
+
+
 @udpipe_parsers.needs_udpipe
 def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks: list[Any] = []
@@ -377,6 +504,8 @@ def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPat
     assert sorted(forms) == sorted(list(s.forms) for s in TRAIN)
     assert forms != [list(s.forms) for s in TRAIN]
     assert tasks[1]["dev"] == []
+    train_udpipe_parser(TRAIN, settings=UdpipeSettings(**{**quick, "seed": 5}))
+    assert tasks[2] == tasks[1]
 
 
 def test_spacy_s_parser_learns_from_train_and_keeps_the_best_state_on_dev(

@@ -17,6 +17,7 @@ from search_kernels import slots_of
 from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.features.schema import Schema
 from tk_spacy.kernels.template_kernel import kernel_matrix
+from tk_spacy.parsers.sampling.kernel import learning
 from tk_spacy.parsers.sampling.kernel.learning import Difference, KernelLearner
 from tk_spacy.parsers.sampling.kernel.model import ARC, arc_slots
 from tk_spacy.parsers.sampling.search.search_space import lattice_arcs
@@ -107,7 +108,32 @@ def test_steps_are_those_of_algorithm_1():
         assert margin == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-def test_scores_that_are_remembered_are_those_of_the_whole_support():
+def test_a_tree_differs_in_nothing_from_itself():
+    rng = np.random.default_rng(8)
+    sentences = [random_sentence(rng, n) for n in (3, 5)]
+    _, _, _, kernel, taken = learn_by_hand(sentences, 4, scale=0.3)
+    i, gold, gold_labels, *_ = taken[-1]
+    apart = kernel.difference(i, 0, gold, gold_labels, gold, gold_labels)
+    assert apart.slots.shape == (0, 4)
+    assert apart.signs.shape == (0,)
+    assert (apart.margin, apart.norm) == (0.0, 0.0)
+
+
+def test_steps_that_cancel_out_leave_no_kernel():
+    sentences = treebank()[0][:3]
+    corpus = encode(Schema.fit(sentences), sentences, with_trees=True, with_nodes=True)
+    kernel = KernelLearner(Schema.fit(sentences), corpus, scale=0.3)
+    assert kernel.averaged(1) is None
+    slots, signs = np.array([[0, 3, 1, 1]], dtype=np.int32), np.array([1], dtype=np.int32)
+    kernel.learn(0, Difference(slots, signs, 0.0, 1.0), 0.1, 1)
+    assert len(kernel.averaged(1).support) == 1
+    kernel.learn(0, Difference(slots, -signs, 0.0, 1.0), 0.1, 1)
+    assert kernel.averaged(1) is None
+
+
+@pytest.mark.parametrize("levelled", [5, learning.LEVELLED])
+def test_scores_that_are_remembered_are_those_of_the_whole_support(monkeypatch, levelled):
+    monkeypatch.setattr(learning, "LEVELLED", levelled)
     rng = np.random.default_rng(11)
     sentences = treebank()[0][:12]
     schema = Schema.fit(sentences)
@@ -142,6 +168,34 @@ def test_scores_that_are_remembered_are_those_of_the_whole_support():
                 slots = np.array([[0, 3, m, m] for m in range(1, n + 1, 1 + epoch)], dtype=np.int32)
                 signs = rng.choice(np.array([-1, 1], dtype=np.int32), size=len(slots))
                 kernel.learn(i, Difference(slots, signs, 0.0, 1.0), 0.1, 1)
+
+
+def test_only_arcs_that_are_new_are_scored_by_all_of_the_support(monkeypatch):
+    rng = np.random.default_rng(12)
+    sentences = treebank()[0][:6]
+    schema = Schema.fit(sentences)
+    corpus = encode(schema, sentences, with_trees=True, with_nodes=True)
+    parser = random_parser(rng, sentences, bits=10, max_heads=4, max_labels=2)
+    kernel = KernelLearner(schema, corpus, scale=0.1)
+    scored, real = [], kernel._log.add_scores
+
+    def add_scores(nodes, slots, scores, *, since, n_threads):
+        if since == learning.NOTHING_YET:
+            scored.append(len(slots[0][0]))
+        return real(nodes, slots, scores, since=since, n_threads=n_threads)
+
+    monkeypatch.setattr(kernel._log, "add_scores", add_scores)
+    where = (parser.scorer, corpus.fields, corpus.starts, corpus.lengths)
+    for batches in ([[3, 0, 5], [1, 2, 4]], [[4, 3, 2], [0, 1, 5]]):
+        scored.clear()
+        for batch in batches:
+            kernel.begin(batch, lattice_arcs(*where, batch, n_threads=1), n_threads=1)
+            slots = np.array([[0, 3, 1, 1]], dtype=np.int32)
+            kernel.learn(batch[0], Difference(slots, np.ones(1, np.int32), 0.0, 1.0), 0.1, 1)
+            if batches[0][0] == 3:
+                assert sum(scored) > 10
+        kernel.begin_epoch(n_threads=1)
+    assert sum(scored) == 0
 
 
 def test_a_step_makes_up_for_the_loss():

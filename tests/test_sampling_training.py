@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sampling_parsers import (
+    NOTHING_PRUNED,
     QUICK,
     is_projective,
     random_parser,
@@ -18,8 +20,9 @@ from sampling_parsers import (
 )
 
 from tk_spacy.ensemble.merging import MergedSource
-from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.sampling.parser import COMPANY_MARGIN
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.sampling import training
+from tk_spacy.parsers.sampling.parser import COMPANY_MARGIN, SamplingParser
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.parsers.sampling.source import SamplingSource
 from tk_spacy.parsers.sampling.training import train_sampling_parser
@@ -195,6 +198,159 @@ def test_labels_stand_where_training_saw_them():
     assert set(parser.labels) == {"pred", "exclam", "both", "arg", "mod"}
 
 
+def test_pruner_learns_each_word_s_head_once_an_epoch(monkeypatch):
+    sentences = treebank()[0][:20]
+    real, asked, reports = training.Learner, [], []
+
+    class Spy:
+        def __init__(self, **options):
+            self._learner = real(**options)
+
+        def __getattr__(self, name):
+            return getattr(self._learner, name)
+
+        def select_heads(self, fields, gold_heads, rate):
+            asked.append((tuple(gold_heads[1:-1].tolist()), rate))
+            self._learner.select_heads(fields, gold_heads, rate)
+
+    monkeypatch.setattr(training, "Learner", Spy)
+    train(sentences, pruner_epochs=3, pruner_rate=0.125, epochs=2, progress=reports.append)
+    golds = [tuple(s.heads.tolist()) for s in sentences]
+    epochs = [asked[start : start + 20] for start in range(0, len(asked), 20)]
+    assert len(epochs) == 3
+    for epoch in epochs:
+        assert sorted(heads for heads, _ in epoch) == sorted(golds)
+        assert {rate for _, rate in epoch} == {0.125}
+    assert len({tuple(epoch) for epoch in epochs}) == 3  # in another order each time
+    assert [(r.stage, r.epoch, r.epochs, r.done, r.total) for r in reports] == [
+        (stage, epoch, of, done, 20)
+        for stage, of in (("pruner", 3), ("parser", 2))
+        for epoch in range(1, of + 1)
+        for done in (8, 16, 20)
+    ]
+    assert {(r.uas, r.las) for r in reports} == {(None, None)}  # there is no dev
+
+
+def test_training_searches_among_the_labels_that_are_for_training():
+    sentences = treebank()[0][:20]
+    few = train(sentences, training_labels=1, max_labels=5)
+    same_few = train(sentences, training_labels=1, max_labels=1)
+    many = train(sentences, training_labels=4, max_labels=5)
+    np.testing.assert_array_equal(few.weights, same_few.weights)
+    assert (few.weights != many.weights).any()
+
+
+# Where each step learns from
+
+
+def watched_steps(monkeypatch, sentences, **settings):
+    """Train with batches of one sentence; of each step the sentence, the parser as it was and the
+    tree that was found."""
+    settings = {"batch": 1, "order": 1, "epochs": 3, "label_cost": 0.25, **settings}
+    real_scorer, real_decode, real_kernel = (
+        training.make_scorer, training.decode, training.KernelLearner,
+    )  # fmt: skip
+    models, kernels, steps = [], [], []
+
+    def make_scorer(*model):
+        models.append(model)
+        return real_scorer(*model)
+
+    def kernel_learner(*args, **options):
+        kernels.append(real_kernel(*args, **options))
+        return kernels[-1]
+
+    def decode(*args, **options):
+        schema, chosen, weights, pruner, places = models[-1]
+        (i,) = args[-1]
+        parser = SamplingParser(
+            schema=schema, settings=chosen, weights=weights.copy(), pruner=pruner, places=places,
+            # Among so many steps those before an update do not count: the kernel itself.
+            kernel=kernels[0].averaged(10**12) if kernels else None,
+        )  # fmt: skip
+        found = real_decode(*args, **options)
+        heads, labels = (values[1:-1, 0].tolist() for values in found[:2])
+        names = {label: name for name, label in schema.labels.items()}
+        steps.append((sentences[i], parser, heads, [names[label] for label in labels]))
+        return found
+
+    monkeypatch.setattr(training, "make_scorer", make_scorer)
+    monkeypatch.setattr(training, "decode", decode)
+    monkeypatch.setattr(training, "KernelLearner", kernel_learner)
+    train(sentences, **settings)
+    assert len(steps) == settings["epochs"] * len(sentences)
+    return steps
+
+
+def with_loss(sentence, parser, trees):
+    """What trees score, the loss that training lays on them added."""
+    inventory = LabelInventory()
+    built = CandidateList.build(
+        [(*tree, 0.0) for tree in trees], inventory=inventory, sources=("any",)
+    )
+    (scores,) = parser.score([sentence], [built], n_threads=1)
+    gold = list(zip(sentence.heads.tolist(), sentence.deprels, strict=True))
+    totals = []
+    for row, score in enumerate(scores):
+        total = float(score)
+        for own, right in zip(
+            zip(built.heads[row].tolist(), built.deprels(row), strict=True), gold, strict=True
+        ):
+            total += 1.0 if own[0] != right[0] else 0.25 * (own[1] != right[1])
+        totals.append(total)
+    return totals
+
+
+@pytest.mark.parametrize("kernel_scale", [0.0, 0.05])
+def test_steps_learn_from_the_tree_that_is_best_with_its_loss_added(monkeypatch, kernel_scale):
+    sentences = [s for s in treebank()[0] if 3 <= len(s) <= 6][:12]
+    steps = watched_steps(
+        monkeypatch, sentences, kernel_scale=kernel_scale,
+        **{**NOTHING_PRUNED, "max_labels": 8, "training_labels": 8},
+        training_restarts=30, patience=30,
+    )  # fmt: skip
+    by_loss = 0
+    for sentence, parser, heads, deprels in steps:
+        (best,) = lists(parser, [sentence], k=40)
+        others = [(h.tolist(), best.deprels(j)) for j, h in enumerate(best.heads)]
+        (found,) = with_loss(sentence, parser, [(heads, deprels)])
+        assert found >= max(with_loss(sentence, parser, others)) - 1e-3
+        by_loss += (heads, tuple(deprels)) != others[0]
+    assert by_loss > len(steps) / 4
+
+
+@pytest.mark.parametrize("kernel_scale", [0.0, 0.05])
+def test_steps_always_know_the_gold_tree_however_much_is_pruned(monkeypatch, kernel_scale):
+    sentences = [s for s in treebank()[0] if 3 <= len(s) <= 6][:12]
+    tight = {"max_heads": 1, "max_labels": 1, "training_labels": 1, "arc_margin": 0.0}
+    steps = watched_steps(monkeypatch, sentences, kernel_scale=kernel_scale, **tight)
+    pruned = 0
+    for sentence, parser, heads, deprels in steps:
+        gold = sentence.heads.tolist(), sentence.deprels
+        found, of_gold = with_loss(sentence, parser, [(heads, deprels), gold])
+        assert found >= of_gold - 1e-3
+        (plain,) = lists(parser, [sentence], k=1000)
+        pruned += gold not in [(h.tolist(), plain.deprels(j)) for j, h in enumerate(plain.heads)]
+    assert pruned > len(steps) / 10
+
+
+@pytest.mark.parametrize("kernel_scale", [0.0, 0.05])
+def test_steps_make_up_for_the_loss_and_no_more(monkeypatch, kernel_scale):
+    sentences = [s for s in treebank()[0] if 3 <= len(s) <= 6][:12]
+    steps = watched_steps(monkeypatch, sentences, kernel_scale=kernel_scale)
+    taken = 0
+    for (sentence, before, heads, deprels), (_, after, *_) in itertools.pairwise(steps):
+        trees = [(heads, deprels), (sentence.heads.tolist(), sentence.deprels)]
+        found, of_gold = with_loss(sentence, before, trees)
+        if found > of_gold + 1e-3:
+            found, of_gold = with_loss(sentence, after, trees)
+            assert found == pytest.approx(of_gold, abs=2e-3)
+            taken += 1
+        elif trees[0] == trees[1]:
+            np.testing.assert_array_equal(before.weights, after.weights)
+    assert taken > 10
+
+
 # Edges
 
 
@@ -264,6 +420,16 @@ def test_long_sentences_return(order):
     np.testing.assert_array_equal(
         parser.score([sentence], [trees], n_threads=1)[0], trees.scores[:, 0]
     )
+
+
+def test_tags_that_dev_has_not_are_not_learned():
+    def tagged(xpos):
+        words = "a/NOUN b/VERB c/NOUN"
+        return made(words, [2, 0, 2], "nsubj root obj", xpos=xpos)
+
+    with_xpos, without = [tagged(["N", "V", "N"])] * 4, [tagged(["_"] * 3)] * 2
+    assert train(with_xpos, with_xpos[:2]).schema.pos_column == "XPOS"
+    assert train(with_xpos, without).schema.pos_column == "UPOS"
 
 
 def test_training_refuses_what_it_cannot_learn_from():

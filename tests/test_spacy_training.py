@@ -40,6 +40,10 @@ def test_train_spacy_parser_learns_and_reports_steps(tmp_path):
     assert {step.of for step in steps} == {40}
     assert [step.step for step in steps if step.scores] == [0, 10, 20, 30, 40]
     assert steps[-1].scores["dep_las"] == 1.0
+    evaluated = [step.losses for step in steps if step.scores]
+    assert all(losses.keys() == {"parser"} for losses in evaluated)
+    assert evaluated[1]["parser"] > evaluated[-1]["parser"] > 0
+    assert not any(step.losses for step in steps if not step.scores)
 
 
 def test_train_spacy_parser_is_deterministic_and_heeds_the_seed(tmp_path):
@@ -120,6 +124,102 @@ def test_train_spacy_parser_needs_trees():
         train_spacy_parser([Sentence.from_columns(forms=["a"], sent_id="s1")])
 
 
+def test_train_spacy_parser_needs_trees_of_dev_too():
+    bare = Sentence.from_columns(forms=["a"], sent_id="d1")
+    with pytest.raises(UserError, match="sentence 'd1': no tree"):
+        train_spacy_parser([nonprojective_tree()], dev=[nonprojective_tree(), bare])
+
+
+class Begun(Exception):
+    """A training was about to begin."""
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The configs that trainings would have begun with."""
+    configs = []
+
+    def init(config):
+        configs.append(config)
+        raise Begun
+
+    monkeypatch.setattr(training, "init_nlp", init)
+    return configs
+
+
+def began(begun, *args, **options):
+    with pytest.raises(Begun):
+        train_spacy_parser([nonprojective_tree()], *args, **options)
+    return begun[-1]
+
+
+def test_training_reads_the_sentences_by_the_package_s_reader(begun):
+    dev, own = [nonprojective_tree()], training.load_spacy_config(None)
+    own["training"]["train_corpus"] = own["training"]["dev_corpus"] = "corpora.mine"
+    own["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
+    config = began(begun, dev=dev, config=own)
+    assert config["training"]["logger"] == {"@loggers": "tk_spacy.ProgressLogger.v1"}
+    assert {name: Path(block.pop("path")).name for name, block in config["corpora"].items()} == {
+        "train": "train.conllu", "dev": "dev.conllu",
+    }  # fmt: skip
+    reader = {"@readers": "tk_spacy.ConlluCorpus.v1", "gold_tags": True, "limit": 0}
+    assert config["corpora"] == {"train": reader, "dev": reader}
+    assert config["training"]["train_corpus"] == "corpora.train"
+    assert config["training"]["dev_corpus"] == "corpora.dev"
+    default = training.load_spacy_config(None)["training"]
+    for name in ("eval_frequency", "patience", "max_steps"):
+        assert config["training"][name] == default[name]
+
+
+def test_training_without_dev_neither_evaluates_nor_stops_early(begun):
+    assert training.load_spacy_config(None)["training"]["eval_frequency"] < 5000
+    config = training.load_spacy_config(None, max_steps=5000)
+    config["training"]["patience"] = 7
+    told = began(begun, config=config)["training"]
+    assert told["max_steps"] == 5000
+    assert told["eval_frequency"] > 5000
+    assert told["patience"] == 0  # spaCy's word for never
+    assert begun[-1]["corpora"]["dev"]["path"] is None
+
+
+@pytest.mark.parametrize(
+    ("reader", "told", "expected"),
+    [
+        ("tk_spacy.ConlluCorpus.v1", {"gold_tags": False}, False),
+        ("tk_spacy.ConlluCorpus.v1", {"gold_tags": True}, True),
+        ("tk_spacy.ConlluCorpus.v1", {}, True),
+        ("spacy.Corpus.v1", {"gold_tags": False}, True),  # not a setting of that one
+    ],
+)
+def test_training_reads_tags_as_the_config_says(begun, reader, told, expected):
+    config = training.load_spacy_config(None)
+    config["corpora"]["train"] = {"@readers": reader, "path": "x.conllu", **told}
+    of_both = began(begun, config=config, dev=[nonprojective_tree()])["corpora"]
+    assert [of_both[name]["gold_tags"] for name in ("train", "dev")] == [expected] * 2
+    # Configs that name no corpora.
+    config["corpora"] = {}
+    assert began(begun, config=config)["corpora"]["train"]["gold_tags"]
+    del config["corpora"]
+    assert began(begun, config=config)["corpora"]["train"]["gold_tags"]
+
+
+def test_steps_and_seed_replace_the_config_s(begun):
+    config = training.load_spacy_config(None)
+    before = config.to_str(interpolate=False)
+    in_memory = began(begun, config=config, max_steps=7, seed=5)
+    assert config.to_str(interpolate=False) == before
+    assert in_memory["training"]["max_steps"] == 7
+    assert in_memory["training"]["seed"] == 5
+    from_package = began(begun, max_steps=7, seed=5)
+    assert from_package["training"]["max_steps"] == 7
+    assert from_package["training"]["seed"] == from_package["system"]["seed"] == 5
+    kept = began(begun, config=config)
+    assert kept["training"]["max_steps"] == config["training"]["max_steps"]
+    with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
+        training.load_spacy_config(None, max_steps=0)
+    assert training.load_spacy_config(None, max_steps=1)["training"]["max_steps"] == 1
+
+
 def test_parser_config_trains_with_spacys_own_command(tmp_path, capsys):
     path = Path(__file__).parents[1] / "configs" / "parser.cfg"
     assert path.read_text(encoding="utf-8") == training.default_config_text()
@@ -155,5 +255,7 @@ def test_spacy_parser_short_trainings_warm_up_shortly():
     default = training.load_spacy_config(None)["training"]["optimizer"]["learn_rate"]
     short = training.load_spacy_config(None, max_steps=150)["training"]["optimizer"]["learn_rate"]
     longer = training.load_spacy_config(None, max_steps=5000)["training"]["optimizer"]["learn_rate"]
+    shortest = training.load_spacy_config(None, max_steps=5)["training"]["optimizer"]["learn_rate"]
     assert short["warmup_steps"] == 15
+    assert shortest["warmup_steps"] == 1
     assert longer["warmup_steps"] == default["warmup_steps"] == 100

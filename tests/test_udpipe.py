@@ -184,10 +184,56 @@ def test_udpipe_takes_whatever_a_treebank_holds(tmp_path: Path) -> None:
 
 
 @needs_udpipe
+def test_udpipe_names_the_root_as_train_does_most_often() -> None:
+    def named(sentence: Sentence, label: str) -> Sentence:
+        deprels = [label if d == "root" else d for d in sentence.deprels]
+        return sentence.with_tree(sentence.heads, deprels)
+
+    names = ["main"] * 6 + ["other"] * 3 + ["head"]
+    sentences = [named(s, label) for s, label in zip(SENTENCES, names, strict=False)]
+    settings = UdpipeSettings(**{**QUICK, "iterations": 1})
+    assert train_udpipe_parser(sentences, settings=settings).root_label == "main"
+    # Of equals the last by name.
+    assert train_udpipe_parser(sentences[3:9], settings=settings).root_label == "other"
+
+
+@needs_udpipe
 def test_udpipe_says_why_it_cannot_train() -> None:
     single = [Sentence.from_columns(forms=["a"], heads=[0], deprels=["root"])] * 3
     with pytest.raises(UserError, match=r"cannot be trained: UDPipe: .*deprel different from"):
         train_udpipe_parser(single, settings=UdpipeSettings(**QUICK))
+
+
+@needs_udpipe
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("", "cannot be trained: no reason given"),  # no model either
+        ("raise SystemExit(3)", "cannot be trained: no reason given"),
+        ("print('so\\n\\n', file=sys.stderr)", "cannot be trained: so"),
+        ("open(sys.argv[2], 'w').close(); raise SystemExit('late')", "cannot be trained: late"),
+        (r"sys.stderr.buffer.write(b'bad \xff')", "cannot be trained: bad \ufffd"),
+        # It finds the modules that this process finds, and none beside the script.
+        ("import found_here; sys.exit(found_here.WORD)", "cannot be trained: here"),
+        ("import beside", "No module named 'beside'"),
+    ],
+)
+def test_udpipe_says_the_last_that_its_process_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    path = tmp_path / "process.py"
+    path.write_text(f"import sys\n{script}\n", encoding="utf-8")
+    (tmp_path / "beside.py").touch()
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "found_here.py").write_text("WORD = 'here'\n", encoding="utf-8")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(process, "__file__", str(path))
+    with pytest.raises(UserError, match=f"{message}$"):
+        train_udpipe_parser(SENTENCES[:3], settings=UdpipeSettings(**QUICK))
+    assert not list((tmp_path / "here").iterdir())  # its files lie elsewhere
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel")
@@ -228,7 +274,7 @@ def test_udpipe_missing_is_one_line_with_a_cure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ufal.udpipe", None)
-    cure = r"UDPipe cannot be loaded .*install it: pip install 'tk-spacy\[udpipe\]'"
+    cure = r"UDPipe cannot be loaded .*install it: pip install ufal.udpipe"
     for work in (
         lambda: make_parsers(("sampling", "udpipe")),
         lambda: train_udpipe_parser(SENTENCES),

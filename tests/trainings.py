@@ -122,6 +122,7 @@ def options(output: Path, **changes: Any) -> TrainOptions:
         dev_candidates=ready["dev"],
         test_candidates=ready["test"],
         settings=SETTINGS,
+        tags="gold",
         threads=1,
     )
     return replace(made, **changes)

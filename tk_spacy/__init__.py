@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tk_spacy.workflows.train.config import train_options as train_options
     from tk_spacy.workflows.train.options import TrainOptions as TrainOptions
     from tk_spacy.workflows.train.pipeline import train_pipeline as train
+    from tk_spacy.workflows.train.releases import train_treebanks as train_treebanks
 
 __all__ = [
     "Bootstrap",
@@ -85,6 +86,7 @@ __all__ = [
     "rerank_files",
     "train",
     "train_options",
+    "train_treebanks",
     "write_conllu",
     "write_kbest",
 ]
@@ -119,6 +121,7 @@ _PUBLIC = {
     "rerank_files": "workflows.files.batch:rerank_files",
     "train": "workflows.train.pipeline:train_pipeline",
     "train_options": "workflows.train.config:train_options",
+    "train_treebanks": "workflows.train.releases:train_treebanks",
     "write_conllu": "treebank.conllu:write_conllu",
     "write_kbest": "kbest.writer:write_kbest",
 }

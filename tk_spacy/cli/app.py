@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import pkgutil
+from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
 from tk_spacy.about import __version__
-from tk_spacy.cli.add_kernel import add_kernel_cli
-from tk_spacy.cli.benchmark import benchmark_cli
-from tk_spacy.cli.compress import compress_cli
-from tk_spacy.cli.demo import demo_cli
-from tk_spacy.cli.evaluate import evaluate_cli
-from tk_spacy.cli.info import info_cli
-from tk_spacy.cli.init_config import init_config_cli
-from tk_spacy.cli.kbest import kbest_cli
-from tk_spacy.cli.parse import parse_cli
-from tk_spacy.cli.rerank import rerank_cli
 from tk_spacy.cli.streams import standard_streams
-from tk_spacy.cli.train import train_cli
-from tk_spacy.cli.train_parser import train_parser_cli
+
+COMMANDS = {
+    "train": "tk_spacy.cli.train:train_cli",
+    "init-config": "tk_spacy.cli.init_config:init_config_cli",
+    "rerank": "tk_spacy.cli.rerank:rerank_cli",
+    "kbest": "tk_spacy.cli.kbest:kbest_cli",
+    "train-parser": "tk_spacy.cli.train_parser:train_parser_cli",
+    "add-kernel": "tk_spacy.cli.add_kernel:add_kernel_cli",
+    "parse": "tk_spacy.cli.parse:parse_cli",
+    "evaluate": "tk_spacy.cli.evaluate:evaluate_cli",
+    "info": "tk_spacy.cli.info:info_cli",
+    "compress": "tk_spacy.cli.compress:compress_cli",
+    "benchmark": "tk_spacy.cli.benchmark:benchmark_cli",
+    "demo": "tk_spacy.cli.demo:demo_cli",
+}
+"""Where each command is, in the order in which they are told."""
 
 HELP = """
 Train a dependency parser on a treebank alone, and a template-kernel reranker of its k best parses.
@@ -35,13 +42,50 @@ A typical session, from a Universal Dependencies treebank to better trees:
 No treebank at hand? `tk-spacy demo` makes one up and runs the whole path on it.
 """
 
+
+class _Commands(dict[str, Any]):
+    """The commands by name, each imported when it is asked for: a command waits for no other."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(COMMANDS))
+
+    def __getitem__(self, name: str) -> Any:
+        if super().__getitem__(name) is None:
+            one = typer.Typer(add_completion=False, **STYLE)
+            one.command(name)(pkgutil.resolve_name(COMMANDS[name]))
+            self[name] = typer.main.get_command(one)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401  (this is `get`)
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+
+class _Group(typer.core.TyperGroup):
+    """The program: its commands are looked up by `_Commands`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+
+STYLE: dict[str, Any] = {
+    "rich_markup_mode": "markdown",
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
 app = typer.Typer(
+    cls=_Group,
     name="tk-spacy",
     help=HELP,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **STYLE,
 )
 
 
@@ -61,23 +105,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-for name, command in (
-    ("train", train_cli),
-    ("init-config", init_config_cli),
-    ("rerank", rerank_cli),
-    ("kbest", kbest_cli),
-    ("train-parser", train_parser_cli),
-    ("add-kernel", add_kernel_cli),
-    ("parse", parse_cli),
-    ("evaluate", evaluate_cli),
-    ("info", info_cli),
-    ("compress", compress_cli),
-    ("benchmark", benchmark_cli),
-    ("demo", demo_cli),
-):
-    app.command(name)(command)
 
 
 def main() -> None:

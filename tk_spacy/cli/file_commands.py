@@ -17,6 +17,7 @@ from tk_spacy.treebank.data_notes import missing_note
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsCount
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.workflows.files.batch import total
+from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice
 from tk_spacy.workflows.files.worker import FileResult
 
 Output = Annotated[
@@ -48,6 +49,17 @@ DepsOption = Annotated[
         help="The column DEPS (enhanced dependencies), which belongs to the trees of the input. "
         "blank: leave it empty. copy: HEAD:DEPREL of the new trees. keep: as in the input. Empty "
         "nodes (5.1), which only DEPS refers to, stay with keep alone.",
+    ),
+]
+
+TagsOption = Annotated[
+    str,
+    typer.Option(
+        "--tags",
+        metavar="|".join(TAG_CHOICES),
+        help="Whose UPOS, XPOS, FEATS and LEMMA the words are parsed with, and get. gold: the "
+        "file's. own: the model's own tagger's, whatever the file has. auto: the file's where it "
+        "has some, else the tagger's.",
     ),
 ]
 
@@ -104,12 +116,18 @@ def run_on_files(
         rows = [result.to_dict() for result in results]
         counted = total(results)
         whole = counted.to_dict()
-        notes = missing_notes(results)
+        notes, told = missing_notes(results), tags_notes(results)
         table = batch_table(rows, whole, reranked=reranked)
         shell.result(
             [table],
-            {"files": rows, "total": whole, "notes": [*notes, *deps_notes(counted.deps, deps)]},
+            {
+                "files": rows,
+                "total": whole,
+                "notes": [*notes, *told, *deps_notes(counted.deps, deps)],
+            },
         )
+        for note in told:
+            shell.note(note)
         tell(shell, notes, counted.deps, deps)
         failed = [result for result in results if result.status == "failed"]
         skipped = sum(result.status == "skipped" for result in results)
@@ -129,16 +147,35 @@ def check_deps(deps: str) -> Deps:
     raise OptionError(f"--deps {deps}: choose from {', '.join(DEPS_CHOICES)}")
 
 
+def tags_choice(tags: str) -> TagChoice:
+    """What --tags says.  Raises OptionError for an unknown choice."""
+    for choice in TAG_CHOICES:
+        if tags == choice:
+            return choice
+    raise OptionError(f"--tags {tags}: choose from {', '.join(TAG_CHOICES)}")
+
+
+def tags_notes(results: Sequence[FileResult]) -> list[str]:
+    """Whose tags the words of files have: a note for all files of which it is the same."""
+    files: dict[str, list[str]] = {}
+    for result in results:
+        if result.tags is not None:
+            files.setdefault(result.tags, []).append(result.input)
+    return [f"{of_files(names)}: {note}" for note, names in files.items()]
+
+
+def of_files(names: Sequence[str]) -> str:
+    """Files for a message: the first one, and how many more."""
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
 def missing_notes(results: Sequence[FileResult]) -> list[str]:
     """One note for each set of columns that files lack and the model has learnt to read."""
     lacking: dict[tuple[str, ...], list[str]] = {}
     for result in results:
         if result.missing:
             lacking.setdefault(result.missing, []).append(result.input)
-    return [
-        missing_note(missing, files[0] + (f" and {len(files) - 1} more" if files[1:] else ""))
-        for missing, files in lacking.items()
-    ]
+    return [missing_note(missing, of_files(files)) for missing, files in lacking.items()]
 
 
 def tell(shell: Shell, notes: Sequence[str], count: DepsCount, deps: str) -> None:

@@ -13,9 +13,11 @@ from tk_spacy.cli.file_commands import (
     OldParserFile,
     Overwrite,
     ParserFile,
+    TagsOption,
     check_deps,
     deps_notes,
     named_files,
+    tags_choice,
     tell,
 )
 from tk_spacy.cli.shell import Json, Quiet, Shell
@@ -72,6 +74,7 @@ def kbest_cli(
     parser_file: ParserFile = None,
     old_parser_file: OldParserFile = None,
     deps: DepsOption = "blank",
+    tags: TagsOption = "auto",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -98,6 +101,7 @@ def kbest_cli(
                 form=form,  # type: ignore[arg-type]
                 parser_files=named_files(parser_file, old_parser_file),
                 deps=check_deps(deps),
+                tags=tags_choice(tags),
                 overwrite=overwrite,
                 progress=progress,
             )
@@ -113,12 +117,15 @@ def kbest_cli(
         )
         missing = counted["missing_columns"]
         notes = [missing_note(missing, given.named(str(given.paths[0])))] if missing else []
+        told = [f"{given.named(str(given.paths[0]))}: {counted['tags']}"] if counted["tags"] else []
         count = DepsCount(**counted["deps"])
         document = {
             "input": str(source),
             "output": str(output),
             **counted,
-            "notes": [*notes, *deps_notes(count, deps)],
+            "notes": [*notes, *told, *deps_notes(count, deps)],
         }
         shell.result([table], document)
+        for note in told:
+            shell.note(note)
         tell(shell, notes, count, deps)

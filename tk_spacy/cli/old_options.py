@@ -88,6 +88,7 @@ OLD_OPTIONS = (
     OldOption(("--properties",), "reranker.properties"),
     OldOption(("--shuffle-seed",), "reranker.shuffle_seed", int, 0),
     OldOption(("--add-gold/--no-add-gold",), "reranker.add_gold", bool),
+    OldOption(("--processes",), "machine.processes", int, 1),
     OldOption(("--paper-grid",), "training.paper_grid", bool),
     OldOption(("--tuning-folds",), "training.tuning_folds", int, 0),
 )

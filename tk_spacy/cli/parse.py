@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tk_spacy.cli.file_commands import DepsOption, Jobs, Output, Overwrite, run_on_files
+from tk_spacy.cli.file_commands import (
+    DepsOption,
+    Jobs,
+    Output,
+    Overwrite,
+    TagsOption,
+    run_on_files,
+    tags_choice,
+)
 from tk_spacy.cli.shell import Json, Quiet, Threads
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import parse_files
+from tk_spacy.workflows.files.worker import FileResult
 
 
 def parse_cli(
@@ -42,6 +51,7 @@ def parse_cli(
         ),
     ] = None,
     deps: DepsOption = "blank",
+    tags: TagsOption = "auto",
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -50,8 +60,9 @@ def parse_cli(
 ) -> None:
     """Parse CoNLL-U files with a sampling parser, or with a model's first parser if it has none.
 
-    Words, tags, features and lemmas are taken from the input as they are; HEAD and DEPREL are
-    written anew, DEPS as --deps says, and all else is kept byte by byte. Files are streamed, so
+    HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
+    input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
+    by byte. Files are streamed, so
     they may be larger than memory. For the reranked trees of a model of `tk-spacy train`, use
     `tk-spacy rerank`.
 
@@ -64,12 +75,18 @@ def parse_cli(
 
         tk-spacy parse parser treebanks/ -o parsed/ --jobs 2
     """
-    work = partial(
-        parse_files,
-        model,
-        k=k,
-        overwrite=overwrite,
-        processes=jobs,
-        n_threads=threads,
-    )
+
+    def work(paths: Sequence[Path], target: Path, **more: Any) -> list[FileResult]:
+        return parse_files(
+            model,
+            paths,
+            target,
+            k=k,
+            tags=tags_choice(tags),
+            overwrite=overwrite,
+            processes=jobs,
+            n_threads=threads,
+            **more,
+        )
+
     run_on_files(work, inputs, output, reranked=False, deps=deps, quiet=quiet, as_json=as_json)

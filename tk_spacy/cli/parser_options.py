@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
-from tk_spacy.workflows.train.options import DEFAULT_FOLDS
+from tk_spacy.workflows.train.options import DEFAULT_FOLDS, DEFAULT_TAGS
+from tk_spacy.workflows.train.options import Tags as TagSource
 
 Train = Annotated[
-    Path | None, typer.Argument(metavar="TRAIN.conllu", help="Treebank to train on (CoNLL-U).")
+    list[Path] | None,
+    typer.Argument(
+        metavar="TREEBANK",
+        help="What to train on: a folder of a Universal Dependencies release, for its train, dev "
+        "and test files, or a CoNLL-U file; several are one training set.",
+    ),
 ]
 
 Dev = Annotated[
-    Path | None, typer.Option("--dev", metavar="DEV.conllu", help="Treebank part to measure on.")
+    Path | None,
+    typer.Option(
+        "--dev",
+        metavar="DEV.conllu",
+        help="Treebank part to measure on.",
+        show_default="the folder's, or a tenth of train",
+    ),
 ]
 
+# A text, not a path: a slash at its end means something.
 Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="MODEL", help="Directory of the model to write."),
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="MODEL",
+        help="Directory of the model to write; of several folders with a slash at its end, the "
+        "directory in which each gets a model of its own.",
+    ),
 ]
 
 Test = Annotated[
     Path | None,
-    typer.Option("--test", metavar="TEST.conllu", help="A second part to measure on."),
+    typer.Option(
+        "--test",
+        metavar="TEST.conllu",
+        help="A second part to measure on.",
+        show_default="the folder's, if any",
+    ),
 ]
 
 Overwrite = Annotated[
@@ -59,21 +83,23 @@ Licence = Annotated[
 ]
 
 
+Tags = Annotated[
+    str | None,
+    typer.Option(
+        "--tags",
+        metavar="|".join(get_args(TagSource)),
+        help="Where the parsers take UPOS, XPOS, FEATS and LEMMA from. own: a tagger that is "
+        "trained too, by jackknifing, and becomes part of the model. gold: the files.",
+        show_default=DEFAULT_TAGS,
+    ),
+]
+
 Folds = Annotated[
     int | None,
     typer.Option(
         min=2,
         help="Folds of the jackknife that makes the training lists: each is parsed by a parser "
-        "trained on all others.",
+        "trained on all others. With a single file alone: score it by cross-validation.",
         show_default=str(DEFAULT_FOLDS),
-    ),
-]
-
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Folds trained at a time, each in a process of its own.",
-        show_default="one a core",
     ),
 ]

@@ -15,8 +15,10 @@ from tk_spacy.cli.file_commands import (
     Output,
     Overwrite,
     ParserFile,
+    TagsOption,
     named_files,
     run_on_files,
+    tags_choice,
 )
 from tk_spacy.cli.shell import Json, Quiet, Threads
 from tk_spacy.kbest.candidates import MAX_K
@@ -44,6 +46,7 @@ def rerank_cli(
     parser_file: ParserFile = None,
     old_parser_file: OldParserFile = None,
     deps: DepsOption = "blank",
+    tags: TagsOption = "auto",
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -52,8 +55,9 @@ def rerank_cli(
 ) -> None:
     """Parse CoNLL-U files and choose the best of the parser's k best trees.
 
-    Words, tags, features and lemmas are taken from the input as they are; HEAD and DEPREL are
-    written anew, DEPS as --deps says, and all else is kept byte by byte. Files with ready
+    HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
+    input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
+    by byte. Files with ready
     candidates (from `tk-spacy kbest` or another parser) are recognised and need no parsing. Files
     are streamed, so they may be larger than memory.
 
@@ -75,6 +79,7 @@ def rerank_cli(
             target,
             k=k,
             parser_files=named_files(parser_file, old_parser_file),
+            tags=tags_choice(tags),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

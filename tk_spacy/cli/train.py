@@ -11,14 +11,15 @@ import typer
 from tk_spacy.cli import parser_options
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.old_options import OldOption, changes_of, parsed, with_old_options
-from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
-from tk_spacy.cli.training import show_training
+from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
+from tk_spacy.cli.training import show_training, show_treebanks
 from tk_spacy.errors import OptionError
 from tk_spacy.parsers.kinds import parsers_help
 from tk_spacy.parsers.names import DEFAULT_PARSERS
-from tk_spacy.workflows.train.config import is_spacy_config, train_options
+from tk_spacy.workflows.train.config import is_spacy_config, raw_values, train_options
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
+from tk_spacy.workflows.train.releases import are_apart, train_treebanks
 
 
 @with_old_options
@@ -39,6 +40,7 @@ def train_cli(
             show_default=",".join(DEFAULT_PARSERS),
         ),
     ] = None,
+    tags: parser_options.Tags = None,
     folds: parser_options.Folds = None,
     config: Annotated[
         Path | None,
@@ -61,7 +63,6 @@ def train_cli(
     licence: parser_options.Licence = None,
     seed: parser_options.Seed = None,
     threads: Threads = None,
-    processes: parser_options.Processes = None,
     quiet: Quiet = False,
     as_json: Json = False,
     *,
@@ -69,14 +70,27 @@ def train_cli(
 ) -> None:
     """Train parsers and a reranker from a treebank, and show what the reranker gains.
 
-    Trains parsers, makes lists of their k best trees for the treebank (by jackknifing: no parser
+    Trains a tagger, so that the model parses words that have no tags, and with its tags the rest:
+    trains parsers, makes lists of their k best trees for the treebank (by jackknifing: no parser
     ever sees the sentences whose lists it makes), and trains the reranker on them. A single
     parser's own score is weighed in. The scores of parsers, rerankers, final system and oracle are
     shown and saved with the model, a directory for `tk-spacy rerank` and for `spacy.load`.
 
-    Everything at its defaults:
+    Everything at its defaults, from a folder of a Universal Dependencies release, or from files:
+
+        tk-spacy train UD_Greek-GDT -o model
 
         tk-spacy train train.conllu --dev dev.conllu --test test.conllu -o model
+
+    Without a dev file a tenth of train is held out in its place. A treebank that is a test file
+    alone, or a single file where --folds is given, is scored by cross-validation: each sentence is
+    parsed by a system trained on the other folds, and the model is trained on all. Several files or
+    folders are one training set; with an output that ends in a slash, or is a directory already,
+    each folder gets a model of its own, and a table shows all in the end:
+
+        tk-spacy train UD_Greek-GDT more.conllu -o model
+
+        tk-spacy train UD_* -o models/
 
     In a fraction of the time, with one parser instead of three that are better together:
 
@@ -108,24 +122,27 @@ def train_cli(
     """
     shell = Shell(quiet=quiet, as_json=as_json)
     options: TrainOptions | None = None
+    apart = failed = False
 
     def how_to_resume() -> str:
+        if apart:
+            return "run the same command again: finished models are kept, the work goes on"
         work = None if options is None else options.workdir or Path(f"{options.output}.work")
         exists = work is not None and work.exists()
         return f"run the same command again to resume the work in {work}" if exists else ""
 
     flags = {
-        "paths.train": ("TRAIN.conllu", train),
+        "paths.train": ("TREEBANK", tuple(train) if train else None),
         "paths.dev": ("--dev", dev),
         "paths.test": ("--test", test),
         "paths.output": ("--output", output),
         "parsers.names": ("--parsers", parsers),
+        "tags.source": ("--tags", tags),
         "lists.folds": ("--folds", folds),
         "training.seed": ("--seed", seed),
         "model.name": ("--name", name),
         "model.licence": ("--licence", licence),
         "machine.threads": ("--threads", threads),
-        "machine.processes": ("--processes", processes),
     }
     with shell.guard(on_interrupt=how_to_resume):
         changes = parsed(settings or [])
@@ -142,6 +159,16 @@ def train_cli(
         if instead:
             shell.note(f"Options that are settings now work as before; write: {' '.join(instead)}")
         options = train_options(config, {**changes, **of_old, **of_flags}, overwrite=overwrite)
+        output_text = raw_values(config, {**changes, **of_old, **of_flags})["paths.output"]
+        apart = are_apart(options.train, str(output_text))
         with progress_of(shell) as progress:
-            report = train_pipeline(options, progress=progress)
-        show_training(shell, report, options.output)
+            if apart:
+                results = train_treebanks(options, progress=progress)
+            else:
+                report = train_pipeline(options, progress=progress)
+        if apart:
+            failed = show_treebanks(shell, results, options.output)
+        else:
+            show_training(shell, report, options.output)
+    if failed:
+        raise typer.Exit(EXIT_ERROR)

@@ -12,7 +12,9 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.utils.tables import Cell, Column, Table
-from tk_spacy.workflows.train.config import PARTS
+from tk_spacy.workflows.train.cross_validation import CROSS_VALIDATION
+from tk_spacy.workflows.train.releases import TreebankResult
+from tk_spacy.workflows.train.treebanks import PARTS
 
 
 def parser_files(values: Sequence[str]) -> dict[str, dict[str, Path]]:
@@ -81,3 +83,48 @@ def show_training(
     shell.say(f"\nFinal score = {' + '.join(['reranker', *betas])}{scaled}{alone}.")
     if output is not None:
         shell.say(f"Model: {output}")
+
+
+def show_treebanks(shell: Shell, results: Sequence[TreebankResult], output: Path) -> bool:
+    """What became of each of many treebanks, for `train`; returns whether one failed."""
+    rows = [result.to_dict() for result in results]
+    failed = [row for row in rows if row["status"] == "failed"]
+    document = {"models": str(output), "treebanks": rows, "failed": len(failed)}
+    shell.result([treebanks_table(rows)], document)
+    for row in failed:
+        shell.error(f"{row['treebank']}: {row['error']}")
+    return bool(failed)
+
+
+def treebanks_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """One row for each treebank, as `TreebankResult.to_dict` has it."""
+    parts = [part for part in ("dev", "test") if any(part in row["scores"] for row in rows)]
+    crossed = any(CROSS_VALIDATION in row["scores"] for row in rows)
+    short = {part: part for part in parts} | ({CROSS_VALIDATION: "cross-v."} if crossed else {})
+    metrics = [(metric, part) for part in short for metric in ("uas", "las")]
+    columns = (
+        Column("treebank", "treebank", align="left"),
+        Column("", "status", align="left"),
+        Column("words", "words"),
+        *(
+            Column(f"{metric.upper()} {short[part]}", f"{metric}_{part}")
+            for metric, part in metrics
+        ),
+        Column("minutes", "minutes", digits=1),
+    )
+    shown = tuple(
+        (
+            row["treebank"],
+            row["status"],
+            row["words"],
+            *(row["scores"].get(part, {}).get(metric) for metric, part in metrics),
+            None if row["seconds"] is None else row["seconds"] / 60,
+        )
+        for row in rows
+    )
+    notes = ["words: of train; scores: of the final system."]
+    if crossed:
+        notes.append("cross-v.: cross-validation, where there is neither dev nor test.")
+    if any(row["status"] == "up to date" for row in rows):
+        notes.append("minutes of models that are up to date: those of their training.")
+    return Table(title="Treebanks", columns=columns, rows=shown, notes=tuple(notes))

@@ -12,9 +12,10 @@ OPTIONS = {
     "arcs_only": "--arcs-only",
     "parser_files": "--parser-file",
     "candidates": "--candidates",
+    "cross_validation": "--set training.cross_validation=true",
 }
 
-NEEDED = {"train": "TRAIN.conllu", "dev": "--dev", "output": "--output"}
+NEEDED = {"train": "TREEBANK", "output": "--output"}
 """What the settings without a default are called, in [paths]."""
 
 _ARGUMENT = re.compile(rf"\(({'|'.join(OPTIONS)})\)")

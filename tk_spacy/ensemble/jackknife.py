@@ -349,7 +349,7 @@ def _run(
     share = dict.fromkeys(cost, 0.0)
 
     def on_report(name: str, step: FoldProgress) -> None:
-        if step.of and step.stage != "done":
+        if step.of:
             share[name] = max(share[name], min(1.0, step.step / step.of))
         done = sum(cost[task] * part for task, part in share.items())
         progress(replace(step, overall=done / max(sum(cost.values()), 1e-9)))

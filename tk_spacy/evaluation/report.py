@@ -8,6 +8,7 @@ from typing import Any
 
 from tk_spacy.evaluation.attachment import Scores
 from tk_spacy.evaluation.bootstrap import Bootstrap
+from tk_spacy.evaluation.tags import TagScores
 from tk_spacy.utils.tables import MEBIBYTE, Cell, Column, Table, show_p, show_seconds
 
 # Scores
@@ -103,7 +104,8 @@ class RunTime:
     training_seconds: of its last training.  threads: of training and reranking.  stages: wall
     seconds of the command's stages.  peak_bytes: memory with children.  parsers: wall seconds of
     each parser's trainings, "whole" and (all together) "folds".  parser_speeds: words a second that
-    each proposed and scored trees of, "all" together; empty where the lists were ready.
+    each proposed and scored trees of, "all" together; empty where the lists were ready.  tagger:
+    as `parsers`, of the tagger.
     """
 
     sentences: int
@@ -117,6 +119,7 @@ class RunTime:
     peak_bytes: int
     parsers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     parser_speeds: Mapping[str, float] = field(default_factory=dict)
+    tagger: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +128,7 @@ class TrainReport:
 
     about: settings and provenance, JSON values, the same in every run.  parts: "dev", "test".
     betas: weights of the final score.  notes: warnings, as they were shown.
+    tags: how right the predicted tags are, of each part; empty where the files' were learnt from.
     """
 
     about: Mapping[str, Any]
@@ -132,18 +136,25 @@ class TrainReport:
     parts: Mapping[str, PartReport]
     run_time: RunTime
     notes: Sequence[str] = field(default=())
+    tags: Mapping[str, TagScores] = field(default_factory=dict)
 
     def tables(self) -> list[Table]:
         """Tables 2 (one for each part) and 3, and the wall times."""
         return [
             *(
-                table_2(name, part, self.about.get("title", ""))
+                table_2(name, part, self.about.get("title", ""), tags=self.kind_of_tags)
                 for name, part in self.parts.items()
             ),
+            *([tags_table(self.tags)] if self.tags else []),
             table_3(self.run_time),
             *([costs_table(self)] if self.run_time.parser_speeds else []),
             stages_table(self.run_time),
         ]
+
+    @property
+    def kind_of_tags(self) -> str:
+        """What the parsers saw, for titles."""
+        return "predicted tags" if self.tags else "gold tags"
 
     def to_markdown(self) -> str:
         """All tables and notes."""
@@ -180,11 +191,33 @@ class TrainReport:
             parts=parts,
             run_time=RunTime(**data["run_time"]),
             notes=data["notes"],
+            tags={n: TagScores.from_dict(row) for n, row in data.get("tags", {}).items()},
         )
 
 
-def table_2(name: str, part: PartReport, title: str = "") -> Table:
-    """The paper's Table 2 for one treebank part, with and without punctuation."""
+def tags_table(scores: Mapping[str, TagScores]) -> Table:
+    """How right predicted tags are, one row a part."""
+    return Table(
+        title="Tags",
+        columns=(
+            Column("part", "part", align="left"),
+            Column("UPOS", "upos"),
+            Column("XPOS", "xpos"),
+            Column("UFeats", "ufeats"),
+            Column("lemmas", "lemmas"),
+        ),
+        rows=tuple(
+            (name, row.upos, row.xpos, row.ufeats, row.lemmas) for name, row in scores.items()
+        ),
+        notes=("train: by taggers that did not see the sentence (jackknifed).",),
+    )
+
+
+def table_2(name: str, part: PartReport, title: str = "", *, tags: str = "") -> Table:
+    """The paper's Table 2 for one treebank part, with and without punctuation.
+
+    tags: what the parsers saw, such as "gold tags".
+    """
     notes = [bootstrap_note(BASE_PARSER, FINAL, test) for test in part.tests]
     notes += [bootstrap_note(VOTE, FINAL, test) for test in part.vote_tests]
     notes.append(
@@ -199,7 +232,8 @@ def table_2(name: str, part: PartReport, title: str = "") -> Table:
         "score."
     )
     where = f" on {title}" if title else ""
-    return scores_table(f"Scores{where} {name}", part.scores, notes=notes)
+    kind = f", {tags}" if tags else ""
+    return scores_table(f"Scores{where} {name}{kind}", part.scores, notes=notes)
 
 
 def table_3(run: RunTime) -> Table:

@@ -43,11 +43,17 @@ def make_pipeline(
     kinds: Sequence[str],
     k: int,
     search: str,
+    tagger: Any = None,
+    tagger_factory: str | None = None,
 ) -> Language:
-    """The parsers and the reranker behind them.
+    """The parsers and the reranker behind them, and before them the tagger, where there is one.
 
     sources: opened parsers, the main one first.  kinds: name of each one's kind.
     The first parser parses a Doc; the others are disabled, so that they run where the reranker asks
+    for their candidates only.  A spaCy parser brings its whole pipeline.
+    tagger: opened.  tagger_factory: of its component; None where it has components of its own.
+
+
     for their candidates only.  The first spaCy parser brings its whole pipeline, which the others
     join, and their twins with them.
     """
@@ -70,8 +76,20 @@ def make_pipeline(
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)
+    if tagger is not None:
+        _add_tagger(nlp, tagger, tagger_factory)
     resolve_optimizer(nlp)
     return nlp
+
+
+def _add_tagger(nlp: Language, tagger: Any, factory: str | None) -> None:
+    """Put a tagger's components before all others."""
+    if factory is not None:
+        component: Any = nlp.add_pipe(factory, first=True)
+        component.tagger = tagger
+        return
+    for place, name in enumerate(tagger.names):
+        nlp.add_pipe(name, source=tagger.nlp, before=place)
 
 
 # Several spaCy parsers in one pipeline

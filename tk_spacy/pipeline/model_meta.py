@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from tk_spacy.about import __version__
-from tk_spacy.pipeline.scorer import score_dependencies
+from tk_spacy.pipeline.scorer import score_dependencies, score_tagging
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 
 MAX_LICENCE = 200
@@ -30,14 +30,17 @@ def describe(
     version: str,
     licence: str,
     treebank: str,
-    treebank_licence: str,
+    licences: Mapping[str, str],
     parsers: Sequence[str],
     performance: dict[str, Any],
+    scored_on: str = "dev",
+    own_tags: bool = False,
 ) -> None:
     """Fill in a pipeline's meta: what a parser in it brought along is that parser's own.
 
-    treebank, treebank_licence: what it was trained on.  parsers: what their scores are called.
-    performance: see `spacy_scores`.
+    treebank: what it was trained on.  licences: of each treebank of it, by name.
+    parsers: what their scores are called.  performance: see `spacy_scores`.
+    scored_on: what was parsed for it.  own_tags: whether the pipeline has a tagger.
     """
     nlp.meta.update(
         name=name,
@@ -45,28 +48,37 @@ def describe(
         license=licence,
         description=(
             f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a "
-            f"reranker of the trees of {', '.join(parsers)}. It reads tags, features and lemmas "
-            f"and does not predict them; the scores are those with the gold ones, on dev."
+            f"reranker of the trees of {', '.join(parsers)}. "
+            + (
+                f"It predicts tags, features and lemmas; the scores are those with its own, on "
+                f"{scored_on}."
+                if own_tags
+                else "It reads tags, features and lemmas and does not predict them; the scores are "
+                f"those with the gold ones, on {scored_on}."
+            )
         ),
-        sources=[{"name": treebank, "license": treebank_licence}],
+        sources=[{"name": name, "license": stated} for name, stated in licences.items()],
         performance=performance,
     )
 
 
-def spacy_scores(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> dict[str, Any]:
-    """Scores of trees as `spacy evaluate` makes them of a pipeline that finds these trees.
+def spacy_scores(
+    gold: Sequence[Sentence], parsed: Sequence[Sentence], *, tags: bool = False
+) -> dict[str, Any]:
+    """Scores as `spacy evaluate` makes them of a pipeline that finds these trees.
 
     gold, parsed: aligned sentences of the same words.
+    tags: whether the pipeline gives tags too, which are those of `parsed`.
     """
     vocab = Vocab()
     examples = [
         Example(
-            doc_from_sentence(vocab, found, with_tree=True, gold_tags=False),
+            doc_from_sentence(vocab, found, with_tree=True, gold_tags=tags),
             doc_from_sentence(vocab, right, with_tree=True),
         )
         for right, found in zip(gold, parsed, strict=True)
     ]
-    return score_dependencies(examples)
+    return score_dependencies(examples) | (score_tagging(examples) if tags else {})
 
 
 def stated_licence(folder: Path) -> str:

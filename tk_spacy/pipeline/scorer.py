@@ -1,4 +1,4 @@
-"""How spaCy scores the dependencies of our components."""
+"""How spaCy scores the dependencies and tags of our components."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> dict[str, 
     for name in ("dep_uas", "dep_las"):
         scores[f"{name}_with_punct"] = with_punct[name]
     return scores
+
+
+def score_tagging(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
+    """Accuracies of TAG, POS, MORPH (the whole of it) and LEMMA by spaCy's Scorer, 0 to 1."""
+    examples = list(examples)
+    scores: dict[str, Any] = {}
+    for attribute in ("tag", "pos", "lemma"):
+        scores |= Scorer.score_token_attr(examples, attribute)
+    whole = Scorer.score_token_attr(examples, "morph", getter=lambda token, _: str(token.morph))
+    return scores | whole

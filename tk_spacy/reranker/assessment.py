@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +48,74 @@ def assess(
 ) -> PartReport:
     """Scores of the parsers, the first of the list, both rerankers, final system and oracle.
 
+    As `count_choices`.  seed: of the bootstrap.  parsed: gets the final system's trees.
+    """
+    found = count_choices(
+        gold, lists, base=base, kernel=kernel, n_threads=n_threads, progress=progress
+    )
+    if parsed is not None:
+        parsed += found.parsed
+    return pooled([found], seed=seed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choices:
+    """What the systems chose for some sentences.
+
+    counts: of each system, one row a sentence (see `evaluation.attachment`).  trees: number of
+    candidates of each sentence.  seconds: of the final choice.  parsed: the final system's trees.
+    """
+
+    systems: tuple[str, ...]
+    counts: Mapping[str, Counts]
+    trees: Sequence[int]
+    words: int
+    seconds: float
+    parsed: list[Sentence]
+
+
+def pooled(choices: Sequence[Choices], *, seed: int = 0) -> PartReport:
+    """The scores of all choices together, as of one text; seed: of the bootstrap.
+
+    A system that some choices lack has none: it has not parsed all of the text.
+    """
+    systems = choices[0].systems
+    names = [n for n in choices[0].counts if all(n in found.counts for found in choices)]
+    counts = {name: np.concatenate([found.counts[name] for found in choices]) for name in names}
+    trees = [number for found in choices for number in found.trees]
+    words = sum(found.words for found in choices)
+    return PartReport(
+        sentences=len(trees),
+        words=words,
+        trees=float(np.mean(trees)),
+        tokens_per_second=words / max(sum(found.seconds for found in choices), 1e-9),
+        scores=_scores(counts, systems),
+        tests=[
+            compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)
+            for metric in BOOTSTRAP_METRICS
+        ],
+        vote_tests=[
+            compare(counts[VOTE], counts[FINAL], metric=metric, seed=seed)
+            for metric in BOOTSTRAP_METRICS
+            if VOTE in counts
+        ],
+    )
+
+
+def count_choices(
+    gold: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    *,
+    base: Reranker | None,
+    kernel: Reranker,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Choices:
+    """What the parsers, both rerankers, the final system and the oracle choose.
+
     gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
     one whose combination makes the final system; it may have no kernel, and then is the base
-    reranker itself.  seed: of the bootstrap.  parsed: gets the final system's trees.
+    reranker itself.
     """
     if len(gold) != len(lists):
         raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
@@ -85,8 +151,7 @@ def assess(
         if progress is not None:
             progress(start + len(batch), len(gold))
     completed = [trees for _, trees in pairs]
-    if parsed is not None:
-        parsed += _with_trees(gold, completed, chosen[FINAL])
+    final_trees = _with_trees(gold, completed, chosen[FINAL])
     counts = {
         name: count_sentences(gold, _with_trees(gold, completed, rows))
         for name, rows in chosen.items()
@@ -94,22 +159,13 @@ def assess(
     }
     if voted:
         counts[VOTE] = count_sentences(gold, voted)
-    words = sum(map(len, gold))
-    return PartReport(
-        sentences=len(gold),
-        words=words,
-        trees=float(np.mean([len(trees) for trees in completed])),
-        tokens_per_second=words / max(seconds, 1e-9),
-        scores=_scores(counts, systems),
-        tests=[
-            compare(counts[BASE_PARSER], counts[FINAL], metric=metric, seed=seed)
-            for metric in BOOTSTRAP_METRICS
-        ],
-        vote_tests=[
-            compare(counts[VOTE], counts[FINAL], metric=metric, seed=seed)
-            for metric in BOOTSTRAP_METRICS
-            if VOTE in counts
-        ],
+    return Choices(
+        systems=systems,
+        counts=counts,
+        trees=[len(trees) for trees in completed],
+        words=sum(map(len, gold)),
+        seconds=seconds,
+        parsed=final_trees,
     )
 
 

@@ -59,6 +59,8 @@ class Provenance:
         main one first; None where it is not known, empty where all lists were ready.
     parsers_trained: whether parsers were trained.  folds: of the jackknife, None where there was
         none.  pipeline: of spaCy, where one was given.
+    tagger: whose tags the parsers and the reranker learnt from: its kind and settings; None where
+        they learnt from the files' own.
     sources: names of the lists' scores, empty where they are not known (the oldest models).
     backward: whether spaCy's parser, of several the first, had its right-to-left twin, None without
         such a parser; `has_twin` tells it of each.
@@ -73,6 +75,7 @@ class Provenance:
     parsers: Mapping[str, Mapping[str, Any]] | None = None
     parsers_trained: bool | None = None
     pipeline: str | None = None
+    tagger: Mapping[str, Any] | None = None
     folds: int | None = None
     sources: tuple[str, ...] = ()
     candidates: Candidates | None = None
@@ -120,6 +123,8 @@ class Provenance:
             }
         if self.parsers is not None:
             made["views"] = {name: dict(about) for name, about in self.parsers.items()}
+        if self.tagger is not None:
+            made["tagger"] = dict(self.tagger)
         if self.sources:
             made["sources"] = list(self.sources)
         if self.candidates is not None:
@@ -169,6 +174,7 @@ class Provenance:
             parsers_trained=made.get("trained"),
             pipeline=made.get("pipeline"),
             folds=made.get("folds"),
+            tagger=read("tagger", lambda about: None if about is None else dict(about), None),
             sources=read("sources", lambda names: tuple(names or ()), ()),
             candidates=candidates,
             backward=backward,

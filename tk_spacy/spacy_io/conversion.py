@@ -151,11 +151,11 @@ def sentence_of_tokens(
 ) -> Sentence:
     """Some tokens as a Sentence, with UD heads and labels where they are given."""
     return Sentence.from_columns(
-        forms=[_form(t.text) for t in tokens],
-        lemmas=[_form(t.lemma_) for t in tokens],
+        forms=[form_of(t.text) for t in tokens],
+        lemmas=[form_of(t.lemma_) for t in tokens],
         upos=[t.pos_ or "_" for t in tokens],
-        xpos=[_form(t.tag_) for t in tokens],
-        feats=[_form(str(t.morph)) for t in tokens],
+        xpos=[form_of(t.tag_) for t in tokens],
+        feats=[form_of(str(t.morph)) for t in tokens],
         misc=misc_of_tokens(tokens),
         heads=heads,
         deprels=deprels,
@@ -175,7 +175,7 @@ def misc_of_tokens(tokens: Iterable[Token], *, misc_from: Doc | None = None) -> 
         misc = str(given._.get(MISC_EXTENSION) or "_")
         if not token.whitespace_ and "SpaceAfter=No" not in misc.split("|"):
             misc = "SpaceAfter=No" if misc == "_" else f"{misc}|SpaceAfter=No"
-        column.append(_form(misc))
+        column.append(form_of(misc))
     return column
 
 
@@ -198,6 +198,6 @@ def _blank(value: str) -> str:
     return "" if value == "_" else value
 
 
-def _form(text: str) -> str:
+def form_of(text: str) -> str:
     """A value that CoNLL-U can hold: spaCy has tokens of white space, CoNLL-U has none."""
     return " ".join(text.split()) or "_"

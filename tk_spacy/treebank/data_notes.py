@@ -59,14 +59,17 @@ def part_notes(
     paths: Mapping[str, Path],
     *,
     columns: Collection[str] = tuple(COLUMNS),
+    train_files: Sequence[tuple[Path, Sequence[Sentence]]] = (),
 ) -> Iterator[str]:
     """Notes on the parts of a treebank that something is trained on.
 
     parts: "train", and others that are scored.  columns: those that are read.
+    train_files: where train is several files, each of them and its sentences, to name their lines.
     """
     train = parts["train"]
-    if (note := no_label_note(train, paths["train"])) is not None:
-        yield note
+    for path, sentences in train_files or [(paths["train"], train)]:
+        if (note := no_label_note(sentences, path)) is not None:
+            yield note
     known = {deprel for sentence in train for deprel in sentence.deprels}
     filled = FilledColumns(train)
     read = [name for name in columns if name in filled]

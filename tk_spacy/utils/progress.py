@@ -32,6 +32,39 @@ class Progress:
         """Something the user should know, one line."""
 
 
+class Within(Progress):
+    """Tells another one the same, each stage with the name of the work that it belongs to.
+
+    what: that name.
+    """
+
+    def __init__(self, progress: Progress, what: str) -> None:
+        self._progress, self._what = progress, what
+
+    def _named(self, stage: str) -> str:
+        return f"{self._what}: {stage.strip()}"
+
+    def begin(self, stage: str) -> None:
+        """A stage begins."""
+        self._progress.begin(self._named(stage))
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        """So many of a stage's steps are done."""
+        self._progress.update(self._named(stage), done, total)
+
+    def end(self, stage: str) -> None:
+        """A stage has ended well."""
+        self._progress.end(self._named(stage))
+
+    def note(self, text: str) -> None:
+        """Something worth a line."""
+        self._progress.note(self._named(text))
+
+    def warn(self, text: str) -> None:
+        """Something the user should know."""
+        self._progress.warn(self._named(text))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stages:
     """The stages of one command: timed, and reported."""

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -77,17 +77,28 @@ def check_writable(path: Path) -> None:
         raise UserError(f"{path}: cannot be written: {parent}: {error.strerror}") from error
 
 
-def check_different(paths: dict[str, Path]) -> None:
-    """Raises UserError where two parts are the same file, or files with the same content."""
-    seen: dict[str, str] = {}
-    for name, path in paths.items():
-        key = fingerprint(path)
-        if key in seen:
+def check_different(paths: Mapping[str, Path | Sequence[Path]]) -> None:
+    """Raises UserError where two parts, or two files of a part, are or hold the same.
+
+    paths: the file of each part, or its files.
+    """
+    seen: dict[str, tuple[str, Path]] = {}
+    for name, given in paths.items():
+        for path in [given] if isinstance(given, Path) else given:
+            key = fingerprint(path)
+            if key not in seen:
+                seen[key] = name, path
+                continue
+            part, other = seen[key]
+            if part == name:
+                raise UserError(
+                    f"{path}: is the same as {other}, and both are {name}: its sentences would "
+                    "count twice, leave one out"
+                )
             raise UserError(
-                f"{path}: {name} is the same as {seen[key]}; scores on it would mean nothing, "
-                "give another file"
+                f"{path}: {name} is the same as {part}; scores on it would mean nothing, give "
+                "another file"
             )
-        seen[key] = name
 
 
 def check_regular(path: Path) -> None:

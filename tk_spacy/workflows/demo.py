@@ -112,6 +112,7 @@ def demo(
             dev=files["dev"],
             test=files["test"],
             output=model,
+            tags="gold",  # the story is about parsers
             parsers=parsers,
             parser_settings=_parser_settings(trained, epochs),
             **of_spacy,

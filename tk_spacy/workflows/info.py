@@ -9,9 +9,10 @@ from typing import Any
 
 from tk_spacy.about import __version__
 from tk_spacy.errors import ModelError
-from tk_spacy.evaluation.report import table_2
+from tk_spacy.evaluation.report import table_2, tags_table
 from tk_spacy.parsers.kinds import parser_line, stored_kind
 from tk_spacy.reranker.provenance import Provenance
+from tk_spacy.tagging.kinds import tagger_line
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
 from tk_spacy.workflows.model import Model, open_model, open_stored_parser
 
@@ -47,7 +48,12 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         tables = [_facts_table(model, facts), _settings_table(facts["settings"])]
         if model.report is not None:
             title = str(model.report.about.get("title", ""))
-            tables += [table_2(name, part, title) for name, part in model.report.parts.items()]
+            tables += [
+                table_2(name, part, title, tags=model.report.kind_of_tags)
+                for name, part in model.report.parts.items()
+            ]
+            if model.report.tags:
+                tables.append(tags_table(model.report.tags))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # The model is sound, but what is told about it is not ours: a reranker never reads it.
         raise ModelError(
@@ -113,6 +119,10 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB"),
     ]
     rows += _treebank({name: part.to_dict() for name, part in made.treebank.items()})
+    if made.tagger is not None:
+        rows.append(("tagger", tagger_line(str(made.tagger.get("kind")), made.tagger)))
+    elif made.parsers_trained:
+        rows.append(("tagger", "none: learnt from the files' gold tags"))
     rows += _parsers(made)
     if made.candidates is not None:
         lists = made.candidates

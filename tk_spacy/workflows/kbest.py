@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,14 @@ from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.records import Records, check_single, find_recipes
+from tk_spacy.workflows.files.tagging import FileTags, TagChoice, asked, check_tags
 from tk_spacy.workflows.files.worker import Job
-from tk_spacy.workflows.model import merged_in_order, open_parsers
+from tk_spacy.workflows.model import (
+    learnt_own_tags,
+    merged_in_order,
+    open_parsers,
+    open_tagger,
+)
 
 FORMS = ("compact", "expanded")
 STAGE = "parsing"
@@ -38,6 +45,7 @@ def kbest(
     form: Form = "compact",
     parser_files: Mapping[str, Path] | None = None,
     deps: Deps = "blank",
+    tags: TagChoice = "auto",
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -46,6 +54,7 @@ def kbest(
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     parser_files: other parsers' trees of the sentences, where the model was trained with such.
     deps: what becomes of the column DEPS (see `enhanced`).
+    tags: whose tags the words are parsed with (see `FileTags`).
     overwrite: replace a file that no such call made.
     Raises UserError where an input is missing or the output cannot be written.
     """
@@ -64,11 +73,17 @@ def kbest(
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
+    of_file = FileTags(
+        check_tags(tags),
+        partial(open_tagger, Path(pipeline)),
+        learnt_own=learnt_own_tags(Path(pipeline)),
+    )
     counted = {"sentences": 0, "words": 0, "trees": 0}
     column, filled = DepsColumn(deps), FilledColumns()
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        sentences, again = tee(read_conllu(job.input, trees="any", single_root=False))
+        read = read_conllu(job.input, trees="any", single_root=False)
+        sentences, again = tee(of_file(read))
         for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
             counted["sentences"] += 1
             counted["words"] += len(sentence)
@@ -84,7 +99,7 @@ def kbest(
         [job],
         "kbest",
         Path(pipeline),
-        {"k": k, "search": search, "form": form, "deps": deps},
+        {"k": k, "search": search, "form": form, "deps": deps, **asked(tags)},
         files,
     )
     if not overwrite:
@@ -101,6 +116,7 @@ def kbest(
         "trees_per_sentence": counted["trees"] / counted["sentences"],
         "missing_columns": filled.missing(columns_read(parser.sources)),
         "deps": asdict(column.count),
+        "tags": of_file.note(),
     }
 
 

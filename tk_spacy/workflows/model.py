@@ -17,6 +17,7 @@ from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.kinds import ParserKind, all_kinds, stored_kind
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.tagging.base import Tagger
 from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
 from tk_spacy.utils.serialization import RERANKER_FORMAT
 
@@ -161,6 +162,37 @@ def open_main_parser(
         nlp, names[:1], inventory=inventory, n_threads=n_threads, twins=False
     )
     return source
+
+
+def open_tagger(path: Path) -> Tagger | None:
+    """The tagger of whatever has one, None where there is none.
+
+    path: directory of a model of ours, or of any spaCy pipeline.
+    Of a pipeline it is all of its components that set tags and lemmas; where that is UDPipe's
+    tagger alone, it is opened without spaCy.
+    """
+    if not is_pipeline(path):
+        return None
+    from tk_spacy.tagging.spacy_tagger.tagger import PipelineTagger  # noqa: PLC0415
+    from tk_spacy.tagging.udpipe.tagger import FORMAT, UdpipeTagger  # noqa: PLC0415
+
+    places = [child for child in sorted(path.iterdir()) if kind_of(child) == FORMAT]
+    if places:
+        return UdpipeTagger.from_disk(places[0])
+    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
+
+    tagger = PipelineTagger(load_pipeline(path))
+    return tagger if tagger.columns else None
+
+
+def learnt_own_tags(path: Path) -> bool:
+    """Whether a directory holds a model of ours that learnt from its own tagger's tags."""
+    if not is_pipeline(path):
+        return False
+    try:
+        return open_model(path).reranker.provenance.tagger is not None
+    except UserError:  # a parser without a reranker
+        return False
 
 
 def open_stored_parser(path: Path) -> tuple[ParserKind, StoredParser]:

@@ -55,11 +55,10 @@ def tune_gamma(
     if not grid or not dev:
         raise ValueError("no gamma or no sentence to tune with, expected some")
     s = parser.settings
-    plain = replace(parser, kernel=None)
     corpus = encode(parser.schema, dev, seed=s.seed, with_trees=True)
     assert corpus.heads is not None
     assert corpus.labels is not None
-    where = (plain.scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)))
+    where = (parser.scorer, corpus.fields, corpus.starts, corpus.lengths, np.arange(len(corpus)))
     first, heads, labels, scores = lattice_arcs(*where, n_threads=n_threads)
     kernel = kernel.with_gamma(1.0)
     nodes, names = kernel.nodes(dev), kernel.label_table(parser.schema)
@@ -86,7 +85,7 @@ def tune_gamma(
         }
         if gamma:
             (tree, of_tree, _, _), _ = decode_with_kernel(
-                kernel, plain.scorer, corpus, arcs, nodes, names, gamma=gamma, **options
+                kernel, parser.scorer, corpus, arcs, nodes, names, gamma=gamma, **options
             )
         else:
             tree, of_tree, _, _ = decode(*where, arcs=arcs, seeds=corpus.seeds, **options)
@@ -98,7 +97,7 @@ def tune_gamma(
         if progress is not None:
             progress(number, len(grid))
     best = max(table, key=lambda row: (row.las, row.uas, -row.gamma))
-    return replace(plain, kernel=kernel.with_gamma(best.gamma) if best.gamma else None), table
+    return replace(parser, kernel=kernel.with_gamma(best.gamma) if best.gamma else None), table
 
 
 def _spread(scores: NDArray[np.float64], first: NDArray[np.int64]) -> float:

@@ -84,7 +84,7 @@ def load_spacy_config(
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {max_steps}")
         config["training"]["max_steps"] = max_steps
-        _shorten_warm_up(config, max_steps)
+        shorten_warm_up(config, max_steps)
     if not config["training"].get("max_steps"):
         raise UserError(f"{path}: [training] max_steps must be set, so that training ends")
     if seed is not None:
@@ -139,8 +139,8 @@ def drop_attribute(config: dict[str, Any], name: str) -> None:
         drop_attribute(block, name)
 
 
-def _shorten_warm_up(config: Config, max_steps: int) -> None:
-    # Fewer steps than the config was written for must not be spent on warming up.
+def shorten_warm_up(config: Config, max_steps: int) -> None:
+    """Keep steps that are fewer than the config was written for from being spent on warming up."""
     rate = config["training"].get("optimizer", {}).get("learn_rate")
     if isinstance(rate, dict) and isinstance(rate.get("warmup_steps"), int):
         rate["warmup_steps"] = min(rate["warmup_steps"], max(1, max_steps // 10))
@@ -190,6 +190,20 @@ def train_spacy_parser(
         turned_dev = [mirrored_sentence(s) for s in dev] if dev else None
         _add_twins(nlp, _train(turned, turned_dev, config, steps))
     return nlp
+
+
+def train_by_config(
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence] | None,
+    config: Config,
+    *,
+    progress: TrainingStepReport | None = None,
+) -> Language:
+    """A pipeline of whatever components a config names, trained on sentences with trees.
+
+    dev: its best state is returned; the one after the last step without it.
+    """
+    return _train(train, dev, config, _Steps(config["training"]["max_steps"], 1, progress))
 
 
 def _train(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
@@ -18,7 +20,7 @@ def udpipe() -> Any:
             return importlib.import_module("ufal.udpipe")
     except ImportError as error:
         raise UserError(
-            f"UDPipe cannot be loaded ({error}); install it: pip install 'tk-spacy[udpipe]'"
+            f"UDPipe cannot be loaded ({error}); install it: pip install ufal.udpipe"
         ) from error
 
 
@@ -26,3 +28,18 @@ def version() -> str:
     """Its version.  Raises UserError where it is not installed."""
     found = udpipe().Version.current()
     return f"{found.major}.{found.minor}.{found.patch}"
+
+
+def load_model(content: bytes, *, what: str) -> Any:
+    """A model of UDPipe's from its own bytes; what: "parser" or "tagger", for messages.
+
+    Raises UserError where UDPipe is not installed, or cannot read it.
+    """
+    library = udpipe()
+    with tempfile.TemporaryDirectory(prefix="tk_spacy_udpipe_") as folder:
+        path = Path(folder, "model.udpipe")  # it reads files only
+        path.write_bytes(content)
+        model = library.Model.load(str(path))
+    if not model:
+        raise UserError(f"UDPipe cannot read this {what}: it is damaged; train it again")
+    return model

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.udpipe.kind import FORMAT
-from tk_spacy.parsers.udpipe.library import udpipe
+from tk_spacy.parsers.udpipe.library import load_model, udpipe
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS
@@ -61,14 +59,7 @@ class UdpipeParser(StoredParser):
 
     @cached_property
     def _loaded(self) -> Any:
-        library = udpipe()
-        with tempfile.TemporaryDirectory(prefix="tk_spacy_udpipe_") as folder:
-            path = Path(folder, WEIGHTS)  # it reads files only
-            path.write_bytes(self.model)
-            model = library.Model.load(str(path))
-        if not model:
-            raise UserError("UDPipe cannot read this parser: it is damaged; train it again")
-        return model
+        return load_model(self.model, what="parser")
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None

@@ -20,7 +20,7 @@ _ASK, _NOT_RANDOM = 0xFFFFFFFF, 0x0040000
 
 
 def main(data: Path, model: Path, parent: int) -> None:
-    """Train on what `training.train_udpipe_parser` wrote to `data`, and write the model's bytes.
+    """Train on what `trainer.run_trainer` wrote to `data`, and write the model's bytes.
 
     parent: process id without which this process is to end.
     """
@@ -35,8 +35,8 @@ def main(data: Path, model: Path, parent: int) -> None:
         _sentences(udpipe, task["train"]),
         _sentences(udpipe, task["dev"]),
         "none",
-        "none",
-        task["options"],
+        task["tagger"],
+        task["parser"],
         error,
     )
     if error.occurred() or not made:

@@ -21,8 +21,9 @@ from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.records import Records, check_single, find_recipes, outdated
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
+from tk_spacy.workflows.files.tagging import FileTags, TagChoice, asked, check_tags
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
-from tk_spacy.workflows.model import open_main_parser, open_model
+from tk_spacy.workflows.model import learnt_own_tags, open_main_parser, open_model, open_tagger
 
 SUFFIX = ".conllu"
 PACKED = ".gz"
@@ -39,6 +40,7 @@ def rerank_files(
     k: int | None = None,
     parser_files: Mapping[str, Path] | None = None,
     deps: Deps = "blank",
+    tags: TagChoice = "auto",
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -49,6 +51,8 @@ def rerank_files(
     parser_files: by name, other parsers' trees of the inputs, where the model needs any: a file or
         a directory for several inputs.
     deps: what becomes of the column DEPS: "blank", "keep" or "copy" (see `enhanced`).
+    tags: whose tags the words are parsed with: "gold" the file's, "own" the model's tagger's,
+        "auto" the file's where it has some (see `tagging.FileTags`); those are written, too.
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Of several files, or a directory's, those are
@@ -58,9 +62,10 @@ def rerank_files(
     """
     files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files, deps), inputs, output,
-        command="rerank", settings={"k": k, "deps": deps}, parser_files=files, overwrite=overwrite,
-        processes=processes, n_threads=n_threads, progress=progress or Progress(),
+        model, partial(_open_reranker, model, k, files, deps, check_tags(tags)), inputs, output,
+        command="rerank", settings={"k": k, "deps": deps, **asked(tags)}, parser_files=files,
+        overwrite=overwrite, processes=processes, n_threads=n_threads,
+        progress=progress or Progress(),
     )  # fmt: skip
 
 
@@ -71,6 +76,7 @@ def parse_files(
     *,
     k: int | None = None,
     deps: Deps = "blank",
+    tags: TagChoice = "auto",
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -82,21 +88,30 @@ def parse_files(
     k: None for the best trees, else the length of k-best lists.
     """
     return _work_on_files(
-        model, partial(_open_parser, model, k, deps), inputs, output,
-        command="parse", settings={"k": k, "deps": deps}, overwrite=overwrite,
+        model, partial(_open_parser, model, k, deps, check_tags(tags)), inputs, output,
+        command="parse", settings={"k": k, "deps": deps, **asked(tags)}, overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
 
 
 def _open_reranker(
-    model: Path, k: int | None, parser_files: ExternalFiles, deps: Deps, n_threads: int | None
+    model: Path,
+    k: int | None,
+    parser_files: ExternalFiles,
+    deps: Deps,
+    tags: TagChoice,
+    n_threads: int | None,
 ) -> FileWorker:
     opened = open_model(model)
     parser_files.check(opened.external_parsers, model=model)
-    return FileReranker(opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps)
+    return FileReranker(
+        opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps, tags=tags
+    )
 
 
-def _open_parser(model: Path, k: int | None, deps: Deps, n_threads: int | None) -> FileWorker:
+def _open_parser(
+    model: Path, k: int | None, deps: Deps, tags: TagChoice, n_threads: int | None
+) -> FileWorker:
     from tk_spacy.workflows.files.parsing import FileParser, tree_parser  # noqa: PLC0415  (heavy)
 
     inventory = LabelInventory()
@@ -105,6 +120,10 @@ def _open_parser(model: Path, k: int | None, deps: Deps, n_threads: int | None) 
     return FileParser(
         parser, k=k, n_threads=n_threads, single_root=parser.single_root,
         columns=tuple(columns_read([source])), deps=deps, inventory=inventory,
+        tags=partial(
+            FileTags, tags, partial(open_tagger, model),
+            learnt_own=learnt_own_tags(model), _opened=[],
+        ),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
+from tk_spacy.workflows.files.tagging import FileTags
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class FileParser(FileWorker):
     columns: that the parser has learnt to read.
     deps: what becomes of the column DEPS.
     inventory: of the labels of lists.
+    tags: gives the sentences of a file the tags that they are parsed with; called for each file.
     """
 
     parser: TreeParser
@@ -104,19 +106,22 @@ class FileParser(FileWorker):
     columns: tuple[str, ...] = ()
     deps: Deps = "blank"
     inventory: LabelInventory = field(default_factory=LabelInventory)
+    tags: Callable[[], FileTags] | None = None
 
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.input), str(job.target))
         tally, filled, column = Tally(), FilledColumns(), DepsColumn(self.deps)
         started = time.perf_counter()
-        parsed = self._parsed(job, tally, filled, report or (lambda n: None))
+        tags = None if self.tags is None else self.tags()
+        parsed = self._parsed(job, tags, tally, filled, report or (lambda n: None))
         if self.k is None:
             write_conllu(job.target, (column(tree, given) for given, tree, _ in parsed))
         else:
             pairs = ((given, trees) for given, _, trees in parsed if trees is not None)
             write_kbest(job.target, pairs, deps=column)
         result.missing, result.deps = tuple(filled.missing(self.columns)), column.count
+        result.tags = None if tags is None else tags.note()
         result.seconds = time.perf_counter() - started
         result.sentences, result.words = tally.sentences, tally.words
         if tally.scored:
@@ -125,11 +130,18 @@ class FileParser(FileWorker):
         return result
 
     def _parsed(
-        self, job: Job, tally: Tally, filled: FilledColumns, report: SentenceReport
+        self,
+        job: Job,
+        tags: FileTags | None,
+        tally: Tally,
+        filled: FilledColumns,
+        report: SentenceReport,
     ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
         """Each sentence as given, with its best tree, and its list where lists are wanted."""
         # The input's trees are only compared with, and need be none.
-        sentences = read_conllu(job.input, trees="any", single_root=False)
+        sentences: Iterator[Sentence] = read_conllu(job.input, trees="any", single_root=False)
+        if tags is not None:
+            sentences = tags(sentences)
         for batch in in_batches(sentences, len):
             for gold, (tree, trees) in zip(batch, self._trees(batch), strict=True):
                 sentence = gold.with_tree(*tree, single_root=self.single_root)

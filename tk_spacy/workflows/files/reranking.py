@@ -15,12 +15,14 @@ from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_la
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
+from tk_spacy.tagging.base import Tagger
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.tagging import FileTags, TagChoice
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
-from tk_spacy.workflows.model import Model, Parsers
+from tk_spacy.workflows.model import Model, Parsers, open_tagger
 
 REPORT_EVERY = 50
 
@@ -35,6 +37,7 @@ class FileReranker(FileWorker):
     k: candidates a sentence, None for the model's own number.
     parser_files: trees of other parsers for the inputs, where the model needs some.
     deps: what becomes of the column DEPS.
+    tags: whose tags the words are parsed with, see `FileTags`.
     """
 
     model: Model
@@ -42,8 +45,10 @@ class FileReranker(FileWorker):
     n_threads: int | None = None
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
     deps: Deps = "blank"
+    tags: TagChoice = "auto"
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Parsers | None = None
+    _tagger: list[Tagger | None] = field(default_factory=list)
 
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
@@ -58,7 +63,15 @@ class FileReranker(FileWorker):
         file = TreesFile(job.input)
         kbest = file.form is not None
         # The input's trees are only compared with, and need be none.
-        sentences = iter(()) if kbest else file.sentences(trees="any", single_root=False)
+        tags = FileTags(
+            self.tags,
+            partial(open_tagger, self.model.path),
+            learnt_own=self.model.reranker.provenance.tagger is not None,
+            _opened=self._tagger,  # one for all files
+        )
+        sentences: Iterator[Sentence] = iter(())
+        if not kbest:
+            sentences = tags(file.sentences(trees="any", single_root=False))
         if not kbest and self._own is None:
             self._own = self.model.open_parsers(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
@@ -76,7 +89,7 @@ class FileReranker(FileWorker):
                 (column(final, None if kbest else given) for given, final in seen(chosen)),
             )
         result.missing = tuple(filled.missing(self._columns(own=not kbest)))
-        result.deps = column.count
+        result.deps, result.tags = column.count, None if kbest else tags.note()
         result.seconds = time.perf_counter() - started
         return result
 

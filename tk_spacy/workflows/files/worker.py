@@ -39,6 +39,7 @@ class FileResult:
         is nothing to choose from.
     missing: columns that the model has learnt to read and that are empty here.
     deps: what became of the column DEPS.
+    tags: whose tags the words have, in words, where that is worth a note.
     """
 
     input: str
@@ -53,6 +54,7 @@ class FileResult:
     final: NDArray[np.int64] | None = None
     missing: tuple[str, ...] = ()
     deps: DepsCount = field(default_factory=DepsCount)
+    tags: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; scores in percent."""
@@ -74,6 +76,7 @@ class FileResult:
             "scores": scores or None,
             "missing_columns": list(self.missing),
             "deps": asdict(self.deps),
+            "tags": self.tags,
         }
 
 

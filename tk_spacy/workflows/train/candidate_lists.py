@@ -105,7 +105,7 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
     """The parsers trained on all of train, and lists for train from their folds where needed."""
     options = plan.options
     train = plan.parts["train"].sentences
-    dev = plan.parts["dev"].sentences
+    dev = plan.dev
     whole = WholeTraining(train, dev, plan.parsers, directory=work)
     if whole.kept:
         run.progress.note(f"taken over from {work}: {', '.join(whole.kept)} parser of all of train")

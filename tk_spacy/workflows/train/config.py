@@ -30,12 +30,12 @@ from tk_spacy.workflows.train.config_schema import (
     Setting,
 )
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.treebanks import PARTS
 
 if TYPE_CHECKING:
     from confection import Config
 
-PARTS = ("train", "dev", "test")
-NEEDED = ("paths.train", "paths.dev", "paths.output")
+NEEDED = ("paths.train", "paths.output")
 OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system"}
 """Sections that a spaCy training config has, and ours has not."""
 
@@ -88,6 +88,14 @@ def train_options(
     except UserError as error:
         ours = {name: place for name, place in places.items() if name not in changes}
         raise UserError(f"{_place_of(str(error), ours)}{error}") from error
+
+
+def raw_values(config: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a file and the changes to them as they were written, by dotted name.
+
+    Raises UserError for a file that cannot be read.
+    """
+    return {**({} if config is None else _read(config, changes)), **changes}
 
 
 def _place_of(text: str, places: Mapping[str, str]) -> str:
@@ -311,7 +319,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, float) and math.isinf(value):
         return "inf"
     if isinstance(value, tuple):
-        value = list(value)
+        value = [str(item) if isinstance(item, Path) else item for item in value]
     # $ begins what stands for another setting's value; as an escape it is a plain character.
     return json.dumps(value, ensure_ascii=False).replace("$", "\\u0024")
 
@@ -341,6 +349,13 @@ def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:
             return str(value)
         case "path" if isinstance(value, str | Path) or is_number:
             return Path(str(value))
+        case "paths" if isinstance(value, str | Path) or is_number:
+            return Path(str(value))
+        case "paths" if isinstance(value, list | tuple) and all(
+            isinstance(item, str | Path) and str(item) for item in value
+        ):
+            paths = tuple(Path(item) for item in value)
+            return paths[0] if len(paths) == 1 else paths
     said = '""' if value == "" else "null" if value is None else repr(value)
     null = ", or null" if setting.optional else ""
     raise UserError(f"{place}{name} is {said}; expected {EXPECTED[setting.kind]}{null}")

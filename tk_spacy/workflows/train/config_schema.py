@@ -23,12 +23,15 @@ from tk_spacy.parsers.names import BIAFFINE, SAMPLING, SEARCHES
 from tk_spacy.parsers.udpipe.settings import ORACLES
 from tk_spacy.reranker.settings import LEFT_OPEN, SUITED, Settings
 from tk_spacy.reranker.training import TUNING_FOLDS
+from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
+from tk_spacy.tagging.kinds import taggers_help
 from tk_spacy.workflows.train.options import TrainOptions
 
-Kind = Literal["path", "text", "flag", "whole", "number", "names"]
+Kind = Literal["path", "paths", "text", "flag", "whole", "number", "names"]
 
 EXPECTED: Mapping[Kind, str] = {
     "path": "a file name in quotes",
+    "paths": "a file name in quotes, or a list of them",
     "text": "a text in quotes",
     "flag": "true or false",
     "whole": "a whole number",
@@ -63,6 +66,8 @@ class Setting:
 
 def _typed(hint: Any) -> tuple[Kind, bool]:
     """The kind of value that a type stands for, and whether it may be None."""
+    if hint == Path | tuple[Path, ...]:
+        return "paths", False
     if get_origin(hint) in (Union, types.UnionType):
         inner = [arg for arg in get_args(hint) if arg is not type(None)]
         return _typed(inner[0])[0], True
@@ -185,14 +190,34 @@ def _own(option: str, about: str) -> Setting:
 
 SECTIONS: Mapping[str, Mapping[str, Setting]] = {
     "paths": {
-        "train": _own("train", "Treebank to train on (CoNLL-U)."),
-        "dev": _own("dev", "Treebank part to measure on."),
-        "test": _own("test", "A second part to measure on; null for none."),
+        "train": _own(
+            "train",
+            "Treebank to train on: a CoNLL-U file; a folder of a Universal Dependencies release, "
+            "for its train, dev and test files; or a list of such, which are one training set.",
+        ),
+        "dev": _own(
+            "dev",
+            "Treebank part to measure on.  null: the folders' own; where they have none, a tenth "
+            "of train, which is not learnt from, or cross-validation.",
+        ),
+        "test": _own("test", "A second part to measure on.  null: the folders' own, or none."),
         "output": _own("output", "Directory of the model to write."),
         "workdir": _own(
             "workdir",
             "Parsers and candidate lists are kept here, also after success.  null: OUTPUT.work, "
             "removed at success.",
+        ),
+    },
+    "tags": {
+        "source": _own(
+            "tags",
+            "Where parsers and reranker take UPOS, XPOS, FEATS and LEMMA from.  own: a tagger that "
+            "is trained here (by jackknifing for paths.train) and becomes part of the model, so "
+            "that it parses words without tags as well as was measured.  gold: the files.",
+        ),
+        "tagger": _own(
+            "tagger",
+            f'The tagger: {taggers_help()}; with settings, as in "{DEFAULT_TAGGER}:iterations=30".',
         ),
     },
     "parsers": {
@@ -261,6 +286,13 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "Tune the parser's weight from 0 to 3 in steps of 0.05, as the paper does, not from "
             "0.01 to 100.",
         ),
+        "cross_validation": _own(
+            "cross_validation",
+            "Measure without dev and test: every sentence of train is parsed by a system that was "
+            "trained on the other folds, as many times as there are folds, and the saved model is "
+            "trained on all.  null: where there is a test file alone, or a train file alone and "
+            "--folds is given.",
+        ),
         "title": _own(
             "title", "What tables call the treebank.  null: its directory's or file's name."
         ),
@@ -298,6 +330,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 OF_SECTIONS: Mapping[str, str] = {
     "paths": "Files and directories.",
+    "tags": "Tags and lemmas of words.",
     "parsers": "The parsers, together; settings of each kind are below.",
     **{f"parsers.{name}": f"The {name} parser: {k.summary}." for name, k in all_kinds().items()},
     FILES: "Trees of other parsers, of each file:NAME among parsers.names: CoNLL-U with one tree a "

@@ -6,7 +6,7 @@ A training may take an hour; a mistake must show in the first seconds, and nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tk_spacy.ensemble.combiner.model import COMBINER
@@ -19,53 +19,38 @@ from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.external import ExternalParser
 from tk_spacy.parsers.names import FILE
 from tk_spacy.parsers.registry import make_parsers
-from tk_spacy.reranker.provenance import PartFacts
-from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.tagging.base import TaggerSpec
+from tk_spacy.tagging.kinds import make_tagger
+from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
 from tk_spacy.utils.workdir import (
     check_different,
     check_output,
     check_outside,
     check_work_directory,
-    fingerprint,
 )
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.parts import Part, read_parts
+from tk_spacy.workflows.train.treebanks import TrainingSet, Treebank, find_training_set
 
+HELD_OUT = "held-out"
+"""The part that a fold of a cross-validation parses."""
 OVERLAP_WORTH_A_WARNING = 0.5
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """One part of the treebank: its gold sentences, and its lists where they are ready."""
-
-    name: str
-    path: Path
-    sentences: list[Sentence]
-    lists: list[CandidateList] | None = None
-
-    @property
-    def words(self) -> int:
-        """Number of words."""
-        return sum(map(len, self.sentences))
-
-    def facts(self) -> PartFacts:
-        """File name, sizes and fingerprint."""
-        return PartFacts(
-            file=self.path.name,
-            sentences=len(self.sentences),
-            words=self.words,
-            sha256=fingerprint(self.path),
-        )
+FEW_WORDS = 1000
+"""A score on fewer words is known to no better than one or two points."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A training whose input is read and found good.
 
-    parts: "train", "dev" and perhaps "test".  inventory: shared by all lists, ready or to come.
+    options: with `cross_validation` decided.
+    parts: "train", "dev" and perhaps "test"; "train" alone for cross-validation.
+    inventory: shared by all lists, ready or to come.
     parsers: the parsers, given or to be trained; none where all lists are ready and no pipeline is
         given.
-    notes: warnings.
+    notes: warnings.  tagger: to be trained, None where the files' tags are learnt from.
+    treebanks: that the parts come from.  told: what was made of them, in a line each.
     """
 
     options: TrainOptions
@@ -73,6 +58,15 @@ class Plan:
     inventory: LabelInventory
     parsers: tuple[ParserSpec, ...]
     notes: tuple[str, ...]
+    tagger: TaggerSpec | None = None
+    treebanks: tuple[Treebank, ...] = ()
+    told: tuple[str, ...] = ()
+    title: str = ""
+
+    @property
+    def dev(self) -> list[Sentence]:
+        """The sentences of dev, none in cross-validation."""
+        return self.parts["dev"].sentences if "dev" in self.parts else []
 
     @property
     def needs_lists(self) -> bool:
@@ -90,6 +84,16 @@ class Plan:
         return self.trains_parsers and self.parts["train"].lists is None
 
 
+def _check_files_of_parsers(options: TrainOptions, found: TrainingSet) -> None:
+    """Raises UserError for trees in files of parts that are several files."""
+    joined = [name for name, paths in found.files.items() if len(paths) > 1]
+    if options.parser_files and joined:
+        raise UserError(
+            f"{joined[0]} is {len(found.files[joined[0]])} files, but the trees of "
+            f"{', '.join(options.parser_files)} are in one; join the files of {joined[0]} into one"
+        )
+
+
 def check_places(options: TrainOptions) -> None:
     """Raises UserError where the model or the work cannot be written; reads no input."""
     check_output(options.output, overwrite=options.overwrite)
@@ -100,23 +104,35 @@ def check_places(options: TrainOptions) -> None:
 def make_plan(options: TrainOptions) -> Plan:
     """Read all input and check everything that can be checked.  Raises UserError."""
     check_places(options)
-    paths = {"train": options.train, "dev": options.dev}
-    if options.test is not None:
-        paths["test"] = options.test
-    check_different(paths)
+    found = find_training_set(options)
+    options.check_parts(found.files.keys())
+    if "dev" not in found.files:
+        options = replace(options, cross_validation=found.cross_validation)
+    check_different(found.files)
+    check_outside(options.output, [path for paths in found.files.values() for path in paths])
+    _check_files_of_parsers(options, found)
+    parts, train_files, told = read_parts(found, options)
     notes: list[str] = []
-    sentences = {name: load_treebank(path) for name, path in paths.items()}
+    sentences = {name: part.sentences for name, part in parts.items()}
+    paths = {name: part.label for name, part in parts.items()}
     notes += overlap_notes(sentences)
-    if distrusts_xpos(sentences["train"], sentences["dev"]):
+    dev = sentences.get("dev", [])
+    if found.splits_train and parts["dev"].words < FEW_WORDS:
+        cure = "" if "test" in parts else ", or have all parsed in turn (cross_validation)"
+        notes.append(
+            f"dev, a tenth of train, has only {parts['dev'].words} words: scores on it are rough; "
+            f"give a dev file{cure}"
+        )
+    if distrusts_xpos(sentences["train"], dev):
         notes.append(XPOS_NOTE)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
-    read = set(COLUMNS)
-    if distrusts_xpos(sentences["train"], sentences["dev"]):
-        read.discard("XPOS")
-    notes += part_notes(sentences, paths, columns=read)
+    columns = set(COLUMNS)
+    if distrusts_xpos(sentences["train"], dev):
+        columns.discard("XPOS")
+    notes += part_notes(sentences, paths, columns=columns, train_files=train_files)
     for names in (options.settings.properties, *options.parser_extras):
-        check_extras(names, sentences["train"], where=str(options.train))
+        check_extras(names, sentences["train"], where=paths["train"])
     # All at once, so that their order does not depend on which parser is asked first.
     inventory = LabelInventory(sorted({label for s in sentences["train"] for label in s.deprels}))
     ready = {
@@ -124,15 +140,10 @@ def make_plan(options: TrainOptions) -> Plan:
         "dev": options.dev_candidates,
         "test": options.test_candidates,
     }
-    parts = {}
-    for name, path in paths.items():
-        file = ready[name]
-        lists = (
-            None
-            if file is None
-            else read_lists(file, sentences[name], inventory, options.list_length)
-        )
-        parts[name] = Part(name, path, sentences[name], lists)
+    for name, part in parts.items():
+        if (file := ready[name]) is not None:
+            lists = read_lists(file, part.sentences, inventory, options.list_length)
+            parts[name] = replace(part, lists=lists)
     parsers = _parsers(options, parts)
     for parser in parsers:
         notes += parser.notes() if isinstance(parser, ExternalParser) else ()
@@ -146,15 +157,83 @@ def make_plan(options: TrainOptions) -> Plan:
     if options.spacy_pipeline is not None and parts["train"].lists is None:
         notes.append(
             f"training lists come from {options.spacy_pipeline} itself: right only if it was not "
-            f"trained on {options.train.name} (jackknifing needs a spaCy parser trained here)"
+            f"trained on {parts['train'].facts().file} (jackknifing needs a spaCy parser trained "
+            "here)"
         )
-    plan = Plan(options, parts, inventory, parsers, tuple(notes))
-    if plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
+    plan = Plan(
+        options,
+        parts,
+        inventory,
+        parsers,
+        tuple(notes),
+        treebanks=found.treebanks,
+        told=told,
+        title=options.title or found.title,
+    )
+    if options.tags == "own":
+        plan = _with_tagger(plan)
+    if options.cross_validation:
+        _check_cross_validation(plan)
+    elif plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
         raise UserError(
-            f"{options.train}: {len(sentences['train'])} sentences are too few for "
+            f"{paths['train']}: {len(sentences['train'])} sentences are too few for "
             f"{options.folds} folds; give at least {2 * options.folds}, or fewer folds"
         )
     return plan
+
+
+def fold_plan(plan: Plan, train: list[Sentence], held_out: list[Sentence]) -> Plan:
+    """A plan to learn from some of a plan's train alone, and have the others parsed.
+
+    Whatever the plan took from its train, labels and columns that are worth reading, is taken from
+    these sentences anew.
+    """
+    whole = plan.parts["train"]
+    parts = {
+        "train": replace(whole, sentences=train),
+        HELD_OUT: replace(whole, name=HELD_OUT, sentences=held_out),
+    }
+    inventory = LabelInventory(sorted({label for s in train for label in s.deprels}))
+    return replace(
+        plan, parts=parts, inventory=inventory, parsers=_parsers(plan.options, parts), notes=()
+    )
+
+
+def _check_cross_validation(plan: Plan) -> None:
+    """Raises UserError where parsers were not trained here, or folds would be too small."""
+    options = plan.options
+    if given := [parser.name for parser in plan.parsers if parser.given]:
+        raise UserError(
+            f"cross_validation is not possible with the given parser {', '.join(given)}: it may "
+            "have seen any sentence; leave it out, or give a dev file"
+        )
+    train = plan.parts["train"]
+    n = len(train.sentences)
+    least = -(-2 * options.folds**2 // (options.folds - 1))
+    if n < least:
+        raise UserError(
+            f"{train.label}: {n} sentences are too few for cross-validation with {options.folds} "
+            f"folds, each of whose systems has as many folds again; give at least {least}, or "
+            "fewer folds"
+        )
+
+
+def _with_tagger(plan: Plan) -> Plan:
+    """The same with the tagger that is to be trained.  Raises UserError where none can be."""
+    ready = [part for part in plan.parts.values() if part.lists is not None]
+    if ready or not plan.trains_parsers:
+        if "tags" in plan.options.asked or "tagger" in plan.options.asked:
+            reason = "lists are given" if ready else "no parser is trained"
+            raise UserError(
+                f"tags cannot be 'own': {reason}, so the tags are the files'; leave it out"
+            )
+        return plan
+    tagger = make_tagger(plan.options.tagger, seed=plan.options.seed)
+    try:
+        tagger.check(plan.parts["train"].sentences)
+    except UserError as error:
+        raise UserError(f"{plan.parts['train'].label}: {error}") from error
+    return replace(plan, tagger=tagger)
 
 
 def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSpec, ...]:
@@ -175,7 +254,9 @@ def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSp
         max_steps=options.max_steps,
         backward=options.backward,
         search=options.search,
-        xpos=not distrusts_xpos(parts["train"].sentences, parts["dev"].sentences),
+        xpos=not distrusts_xpos(
+            parts["train"].sentences, parts["dev"].sentences if "dev" in parts else ()
+        ),
     )
     if own := [parser.kind for parser in parsers if parser.kind != FILE]:
         from tk_spacy.pipeline.assembly import (  # noqa: PLC0415  (imports spaCy)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
@@ -15,8 +15,13 @@ from tk_spacy.parsers.kinds import find_kind, get_kind
 from tk_spacy.parsers.names import DEFAULT_PARSERS, FILE, SEARCHES, SPACY, Search
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
+from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
+from tk_spacy.tagging.kinds import make_tagger
 
 DEFAULT_FOLDS = 5
+
+Tags = Literal["own", "gold"]
+DEFAULT_TAGS: Tags = "own"
 
 
 def package_name(text: str) -> str:
@@ -29,10 +34,19 @@ def package_name(text: str) -> str:
 class TrainOptions:
     """Everything that a user chooses for one training.
 
-    train, dev, test: CoNLL-U files with trees; test may be missing.
+    train: CoNLL-U files with trees, or folders of a Universal Dependencies release, which stand for
+        their files (see `treebanks`); several are one training set.
+    dev, test: CoNLL-U files with trees, in place of the folders' own.  Without any dev a tenth of
+        train takes its place (see `arrangement`).
+    cross_validation: score by cross-validation, every sentence parsed by a system that was trained
+        on the other folds, and save a model of all (see `cross_validation`).  None for where there
+        is a test part alone, or a train part alone and folds are asked for.
     output: directory of the model.  overwrite: replace a model that is there.
     workdir: where parsers and lists are kept, so that a training can be resumed; None for a
         directory beside the output that is removed at success.
+    tags: what the parsers and the reranker learn from: "own", the tags of a tagger that is trained
+        here and becomes part of the model, on train by jackknifing; or "gold", the files'.
+    tagger: that is trained, such as "udpipe" (see `tagging.kinds.make_tagger`).
     parsers: the parsers that propose and score trees, the main one first: "sampling", "spacy",
         "biaffine", "sampling:order=2" (see `specs`), "udpipe", "file:NAME" for any other
         parser's trees.
@@ -59,12 +73,14 @@ class TrainOptions:
         none is silently ignored.
     """
 
-    train: Path
-    dev: Path
+    train: Path | tuple[Path, ...]
+    dev: Path | None = None
     test: Path | None = None
     output: Path
     overwrite: bool = False
     workdir: Path | None = None
+    tags: Tags = DEFAULT_TAGS
+    tagger: str = DEFAULT_TAGGER
     parsers: tuple[str, ...] = DEFAULT_PARSERS
     parser_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     parser_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
@@ -83,6 +99,7 @@ class TrainOptions:
     left_open: frozenset[str] = frozenset()
     paper_grid: bool = False
     tuning_folds: int | None = None
+    cross_validation: bool | None = None
     seed: int = 0
     threads: int | None = None
     title: str | None = None
@@ -92,7 +109,14 @@ class TrainOptions:
     asked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        if not self.train_paths:
+            raise UserError("train is empty; name at least one file or folder to learn from")
         parse_specs(self.parsers)
+        if self.tags not in get_args(Tags):
+            raise UserError(f"tags is {self.tags!r}; choose from {', '.join(get_args(Tags))}")
+        make_tagger(self.tagger)
+        if self.tags == "gold" and (self.tagger != DEFAULT_TAGGER or "tagger" in self.asked):
+            raise UserError("tagger would have no effect: tags is 'gold'; leave it out")
         if self.list_length < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.list_length > MAX_K:
@@ -122,14 +146,31 @@ class TrainOptions:
             )
         self._check_parser_settings()
         self._check_choice()
-        ready = {"train": self.candidates, "dev": self.dev_candidates}
-        if self.test is not None:
-            ready["test"] = self.test_candidates
-        missing = [name for name, lists in ready.items() if lists is None]
+        if not any(path.is_dir() for path in self.train_paths):
+            named = {"dev": self.dev, "test": self.test}
+            self.check_parts(["train", *(name for name, path in named.items() if path)])
+
+    def check_parts(self, parts: Collection[str]) -> None:
+        """Raises UserError for lists and options that do not fit the parts that there are.
+
+        parts: those of train, dev and test that have a file, named or in a folder.
+        """
+        lists = {
+            "train": self.candidates,
+            "dev": self.dev_candidates,
+            "test": self.test_candidates,
+        }
+        missing = [name for name in parts if lists[name] is None]
+        if "dev" not in parts and (self.parser_files or self.candidates):
+            raise UserError(
+                "no dev is given, and a tenth of train cannot take its place: lists and trees in "
+                "files are those of whole files; give a dev file"
+            )
         check_files(self.parser_files, parsers=self.parsers, parts=missing)
-        if self.test_candidates is not None and self.test is None:
-            raise UserError("candidates for test are given, but no test treebank")
-        self._check_use()
+        for name in ("dev", "test"):
+            if lists[name] is not None and name not in parts:
+                raise UserError(f"candidates for {name} are given, but no {name} treebank")
+        self._check_use(ready=not missing)
 
     def _check_meta(self) -> None:
         """Raises UserError for what spaCy cannot take as name or version of a package."""
@@ -177,16 +218,16 @@ class TrainOptions:
                 "one beside it"
             )
 
-    def _check_use(self) -> None:
-        """Raises UserError for options that have no effect beside the others."""
+    def _check_use(self, *, ready: bool) -> None:
+        """Raises UserError for options that have no effect beside the others.
+
+        ready: whether there are lists for all parts.
+        """
         if self.settings.properties and not self.settings.kernel_parts:
             raise UserError(
                 f"properties ({', '.join(self.settings.properties)}) would have no effect: the "
                 "kernel compares them, and kernel parts are none; leave one of them out"
             )
-        lists = [self.candidates, self.dev_candidates]
-        if self.test is not None:
-            lists.append(self.test_candidates)
         own = [
             get_kind(parser).concerns(name)
             for parser, settings in self.parser_settings.items()
@@ -206,7 +247,6 @@ class TrainOptions:
         }
         own += sorted(name for name in self.asked if find_kind(name.partition(".")[0]))
         of_training = [*own, "config", "max_steps"]
-        ready = None not in lists
         if ready and self.spacy_pipeline is None:
             useless = ["parsers", *of_training, "backward", "search", "folds", "processes"]
             useless += ["name", "version", "licence"]
@@ -235,6 +275,11 @@ class TrainOptions:
                 raise UserError(f"{name} would have no effect: {reason}; leave it out")
 
     @property
+    def train_paths(self) -> tuple[Path, ...]:
+        """The files and folders to learn from."""
+        return (self.train,) if isinstance(self.train, Path) else tuple(self.train)
+
+    @property
     def parser_extras(self) -> list[tuple[str, ...]]:
         """The further properties of words that parsers read, of each kind that has such."""
         return [tuple(own["extra"]) for own in self.parser_settings.values() if "extra" in own]
@@ -255,7 +300,7 @@ class TrainOptions:
     def kept_paths(self) -> list[Path]:
         """All that the user gave and keeps, whatever becomes of the output."""
         paths = (
-            self.workdir, self.train, self.dev, self.test, self.config, self.candidates,
+            self.workdir, *self.train_paths, self.dev, self.test, self.config, self.candidates,
             self.dev_candidates, self.test_candidates,
             self.spacy_pipeline and Path(self.spacy_pipeline),
             *(path for files in self.parser_files.values() for path in files.values()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from tk_spacy.reranker.training import (
     prepare_lists,
     train_reranker,
 )
+from tk_spacy.tagging.kinds import get_kind
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress, Stages
@@ -41,8 +42,12 @@ from tk_spacy.utils.workdir import work_directory
 from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
-from tk_spacy.workflows.train.inputs import Part, Plan, check_places, make_plan
+from tk_spacy.workflows.train.cross_validation import CROSS_VALIDATION, cross_validate
+from tk_spacy.workflows.train.inputs import Plan, check_places, make_plan
 from tk_spacy.workflows.train.options import TrainOptions, package_name
+from tk_spacy.workflows.train.parts import Part
+from tk_spacy.workflows.train.system import System
+from tk_spacy.workflows.train.tagging import Tagging, tag_parts
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
@@ -56,42 +61,48 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         check_places(options)
         with run.stage("reading the treebank"):
             plan = make_plan(options)
+        options = plan.options
+        for note in plan.told:
+            run.progress.note(note)
         for note in plan.notes:
             run.progress.warn(note)
         if plan.trains_parsers:
             held.enter_context(work_directory(options.work_directory))
-        proposals = candidate_lists(run, plan)
-        lists = proposals.lists
-        notes = [*plan.notes, *seen_notes(plan, lists)]
-        for note in notes[len(plan.notes) :]:
-            run.progress.warn(note)
-        settings = suit(options.settings, options.left_open, lists["train"][0].sources)
-        with run.stage("combining the parsers") as advance:
-            combiner, train_lists = combine_lists(
-                plan.parts["train"].sentences, lists["train"], settings, progress=advance
-            )
-        base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
-        kernel = replace(kernel, combiner=combiner)
+        validation = None
+        if options.cross_validation:
+            validation = cross_validate(run, plan, _train_system)
+        system = _train_system(run, plan)
+        plan, tagging, proposals = system.plan, system.tagging, system.proposals
+        lists, kernel = proposals.lists, system.kernel
+        notes = [*plan.told, *plan.notes, *system.notes]
         parsed: dict[str, list[Sentence]] = {name: [] for name in plan.parts}
         parts = {
-            name: _assess(run, plan, part, lists[name], base, kernel, parsed[name])
+            name: _assess(run, plan, part, lists[name], system.base, kernel, parsed[name])
             for name, part in plan.parts.items()
             if name != "train"
         }
-        made = _provenance(plan, lists["dev"])
+        tags = dict(tagging.scores)
+        gold_trees = plan.dev, parsed.get("dev", [])
+        if validation is not None:
+            parts[CROSS_VALIDATION] = validation.report
+            gold_trees = validation.gold, validation.parsed
+            tags |= {} if validation.tags is None else {CROSS_VALIDATION: validation.tags}
+            proposals = replace(proposals, speeds=dict(validation.speeds))
+        made = _provenance(plan, lists["train"])
         scores = {
             name: {system: asdict(row) for system, row in part.scores.items()}
             for name, part in parts.items()
         }
         kernel = replace(kernel, about=replace(made, scores=scores).to_dict())
         with run.stage("saving"), replace_directory(options.output) as directory:
-            _save_model(directory, plan, kernel, proposals, parsed["dev"])
+            _save_model(directory, plan, kernel, proposals, tagging, gold_trees)
             report = TrainReport(
-                about={**made.to_dict(), "settings": settings.to_dict()},
+                about={**made.to_dict(), "settings": kernel.settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
                 parts=parts,
-                run_time=_run_time(plan, proposals, stats, parts, meter),
+                run_time=_run_time(plan, proposals, tagging, system.stats, parts, meter),
                 notes=tuple(notes),
+                tags=tags,
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
@@ -100,6 +111,25 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         if plan.trains_parsers and options.workdir is None:
             shutil.rmtree(options.work_directory, ignore_errors=True)
     return report
+
+
+def _train_system(run: Stages, plan: Plan) -> System:
+    """Tagger, parsers, their lists of all parts, combiner and rerankers."""
+    plan, tagging = tag_parts(run, plan)
+    proposals = candidate_lists(run, plan)
+    lists = proposals.lists
+    notes = tuple(seen_notes(plan, lists))
+    for note in notes:
+        run.progress.warn(note)
+    options = plan.options
+    settings = suit(options.settings, options.left_open, lists["train"][0].sources)
+    with run.stage("combining the parsers") as advance:
+        combiner, train_lists = combine_lists(
+            plan.parts["train"].sentences, lists["train"], settings, progress=advance
+        )
+    base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
+    kernel = replace(kernel, combiner=combiner)
+    return System(plan, tagging, proposals, base, kernel, stats, notes)
 
 
 # Rerankers
@@ -113,7 +143,7 @@ def _train_rerankers(
     train = plan.parts["train"].sentences
     schema = Schema.fit(
         train,
-        plan.parts["dev"].sentences,
+        plan.dev,
         labels=_labels(lists),
         use_lemma=settings.use_lemma,
         extras=settings.properties,
@@ -177,11 +207,12 @@ def _save_model(
     plan: Plan,
     reranker: Reranker,
     proposals: Proposals,
-    parsed: Sequence[Sentence],
+    tagging: Tagging,
+    trees: tuple[Sequence[Sentence], Sequence[Sentence]],
 ) -> None:
     """A pipeline of the parsers and the reranker, or the reranker alone where it has no parser.
 
-    parsed: the final system's trees of dev.
+    trees: the gold ones of dev, or of what was cross-validated, and the final system's.
     """
     # Trees in files are no part of a model: it asks for them.
     pairs = list(zip(plan.parsers, proposals.sources, strict=True))
@@ -193,13 +224,19 @@ def _save_model(
     from tk_spacy.pipeline.model_meta import describe, spacy_scores, stated_licence  # noqa: PLC0415
 
     options = plan.options
-    title = options.title or _title(options.train)
+    title = plan.title
+    gold, parsed = trees
+    scored = plan.parts["train" if options.cross_validation else "dev"]
+    if own_tags := tagging.tagger is not None:
+        gold = scored.gold or gold
     nlp = make_pipeline(
         list(opened),
         reranker,
         kinds=list(opened.values()),
         k=options.list_length,
         search=options.search,
+        tagger=tagging.tagger,
+        tagger_factory=None if plan.tagger is None else get_kind(plan.tagger.kind).factory,
     )
     describe(
         nlp,
@@ -207,11 +244,21 @@ def _save_model(
         version=options.version,
         licence=options.licence,
         treebank=title,
-        treebank_licence=stated_licence(options.train.resolve().parent),
+        licences=_licences(plan, stated_licence),
         parsers=[name for source in opened for name in source.names],
-        performance=spacy_scores(plan.parts["dev"].sentences, parsed),
+        performance=spacy_scores(gold, parsed, tags=own_tags),
+        own_tags=own_tags,
+        scored_on=CROSS_VALIDATION if options.cross_validation else "dev",
     )
     nlp.to_disk(directory)
+
+
+def _licences(plan: Plan, stated: Callable[[Path], str]) -> dict[str, str]:
+    """What the treebanks' folders say of their licences; a single one has the user's title."""
+    if len(plan.treebanks) == 1:
+        return {plan.title: stated(plan.treebanks[0].folder)}
+    learnt = [treebank for treebank in plan.treebanks if "train" in treebank.files]
+    return {bank.name: stated(bank.folder) for bank in learnt or plan.treebanks}
 
 
 def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
@@ -224,13 +271,14 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
     }
     parsers = {parser.name: parser.about() for parser in plan.parsers}
     return Provenance(
-        title=options.title or _title(options.train),
+        title=plan.title,
         version=__version__,
         treebank={name: part.facts() for name, part in plan.parts.items()},
         parsers=parsers,
         parsers_trained=plan.trains_parsers,
         pipeline=options.spacy_pipeline,
         folds=options.folds if plan.jackknifes else None,
+        tagger=None if plan.tagger is None else {"kind": plan.tagger.kind, **plan.tagger.about()},
         sources=tuple(lists[0].sources),
         candidates=Candidates(
             k=options.list_length,
@@ -245,17 +293,10 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
     )
 
 
-def _title(train: Path) -> str:
-    """The treebank's name: its directory's where that is UD's or the file is train.conllu."""
-    parent = train.resolve().parent.name
-    if parent.startswith("UD_"):
-        return parent
-    return train.name.removesuffix(".conllu").removesuffix("train").rstrip("-_.") or parent
-
-
 def _run_time(
     plan: Plan,
     proposals: Proposals,
+    tagging: Tagging,
     stats: TrainingStats,
     parts: Mapping[str, PartReport],
     meter: Meter,
@@ -267,8 +308,9 @@ def _run_time(
         support_parts=stats.support_parts,
         training_seconds=stats.seconds,
         parsers=proposals.seconds,
+        tagger=tagging.seconds,
         parser_speeds=proposals.speeds,
-        tokens_per_second=(parts.get("test") or parts["dev"]).tokens_per_second,
+        tokens_per_second=list(parts.values())[-1].tokens_per_second,
         threads=effective_n_threads(plan.options.threads),
         stages=dict(meter.seconds),
         total_seconds=meter.total_seconds,

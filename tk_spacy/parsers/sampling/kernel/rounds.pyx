@@ -93,7 +93,8 @@ cdef class Searches:
         if k < 1:
             raise ValueError(f"k is {k}, expected at least 1")
         fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
-        sentences = check_sentences(sentences, len(starts), seeds)
+        sentences = check_sentences(sentences, len(starts))
+        seeds = checked("seeds", seeds, np.uint64, len(starts))
         check_lattice(arcs, lengths[sentences], scorer.model.n_cells)
         nothing = np.zeros(1, dtype=np.int32)
         self.scorer = scorer

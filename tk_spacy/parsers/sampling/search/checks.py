@@ -33,12 +33,10 @@ def check_corpus(
     return words, first, rows
 
 
-def check_sentences(sentences: object, n_sentences: int, seeds: object = None) -> Int32:
-    """Numbers of sentences, and the seeds of all of them."""
+def check_sentences(sentences: object, n_sentences: int) -> Int32:
+    """Numbers of sentences."""
     chosen = checked("sentences", sentences, np.int32, None)
     checked_range("sentences", chosen, 0, n_sentences - 1)
-    if seeds is not None:
-        checked("seeds", seeds, np.uint64, n_sentences)
     return chosen
 
 

@@ -154,7 +154,8 @@ def decode(
     if k < 1:
         raise ValueError(f"k is {k}, expected at least 1")
     fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
-    sentences = check_sentences(sentences, len(starts), seeds)
+    sentences = check_sentences(sentences, len(starts))
+    seeds = checked("seeds", seeds, np.uint64, len(starts))
     if arcs is not None:
         check_lattice(arcs, lengths[sentences], scorer.model.n_cells)
     if kept is not None:

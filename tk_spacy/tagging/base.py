@@ -1,0 +1,111 @@
+"""What a tagger is: it gives words LEMMA, UPOS, XPOS and FEATS, and is trained from a treebank.
+
+A `TaggerSpec` is plain data, since the folds of the jackknife run in processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.data_notes import COLUMNS
+
+StepReport = Callable[[int, int], None]
+"""Called with the steps of a training that are done, and their number."""
+
+
+class Tags(NamedTuple):
+    """The columns of one sentence of n words, each n texts, "_" for none."""
+
+    lemmas: tuple[str, ...]
+    upos: tuple[str, ...]
+    xpos: tuple[str, ...]
+    feats: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sentence: Sentence) -> Tags:
+        """Those that a sentence has."""
+        return cls(sentence.lemmas, sentence.upos, sentence.xpos, sentence.feats)
+
+    def put(self, sentence: Sentence) -> Sentence:
+        """The sentence with these tags, its tree and all else as before.
+
+        Raises ValueError where they are of another number of words.
+        """
+        for name, column in zip(self._fields, self, strict=True):
+            if len(column) != len(sentence):
+                raise ValueError(
+                    f"{name} has {len(column)} values for a sentence of {len(sentence)} words"
+                )
+        return replace(
+            sentence, lemmas=self.lemmas, upos=self.upos, xpos=self.xpos, feats=self.feats
+        )
+
+    def column(self, name: str) -> tuple[str, ...]:
+        """A column by its name in CoNLL-U, such as "UPOS"."""
+        column: tuple[str, ...] = getattr(self, COLUMNS[name])
+        return column
+
+
+class Tagger(Protocol):
+    """A trained tagger."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of `COLUMNS` that it gives; the others it leaves "_"."""
+        ...
+
+    def tag(self, sentences: Iterable[Sentence], *, n_threads: int | None = None) -> Iterator[Tags]:
+        """The tags of each sentence from its words alone, in order."""
+        ...
+
+
+class TaggerSpec(Protocol):
+    """A tagger to be trained: its kind and settings.
+
+    kind: name of its kind.  name: as a user asks for it.
+    given: always False, so that it is trained as parsers are (see `ensemble.trained_parsers`).
+    """
+
+    @property
+    def kind(self) -> str: ...  # noqa: D102  (said above)
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def given(self) -> bool: ...  # noqa: D102
+
+    def about(self) -> dict[str, Any]:
+        """The settings for the model's own description, JSON values."""
+        ...
+
+    def training_key(self) -> list[Any]:
+        """All that a trained tagger depends on beside its sentences, JSON values."""
+        ...
+
+    def check(self, sentences: Sequence[Sentence]) -> None:
+        """Raises UserError where the tagger cannot learn from such sentences."""
+        ...
+
+    def train(
+        self,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence],
+        directory: Path,
+        *,
+        n_threads: int | None,
+        report: StepReport,
+    ) -> None:
+        """Train a tagger and write it into a directory, which is there and empty.
+
+        dev may be empty: then nothing is stopped early.  The result does not depend on n_threads.
+        """
+        ...
+
+    def open(self, directory: Path) -> Tagger:
+        """The tagger that `train` wrote."""
+        ...

@@ -1,0 +1,1 @@
+"""spaCy's tagger, morphologizer and trainable lemmatizer, and any pipeline's."""

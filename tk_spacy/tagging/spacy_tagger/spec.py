@@ -1,0 +1,88 @@
+"""spaCy's taggers to be trained, by the package's config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tk_spacy.errors import UserError
+from tk_spacy.tagging.base import StepReport
+from tk_spacy.tagging.spacy_tagger.config import config_text
+from tk_spacy.tagging.spacy_tagger.kind import KIND
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.data_notes import FilledColumns
+
+SETTINGS = ("max_steps", "seed")
+
+
+def make(name: str, settings: Mapping[str, Any], seed: int) -> SpacyTaggerSpec:
+    """A spec from settings by name; raises UserError for bad ones."""
+    for key, value in settings.items():
+        if key not in SETTINGS:
+            raise UserError(f"{key!r} is no setting; choose from {', '.join(SETTINGS)}")
+        if not isinstance(value, int) or value < (key == "max_steps"):
+            raise UserError(f"{key} is {value!r}; it must be {int(key == 'max_steps')} or more")
+    return SpacyTaggerSpec(
+        name=name, seed=settings.get("seed", seed), max_steps=settings.get("max_steps")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpacyTaggerSpec:
+    """spaCy's taggers by the package's config: a `TaggerSpec`.
+
+    max_steps: of the training, None for the config's.
+    """
+
+    kind: ClassVar[str] = KIND.name
+    given: ClassVar[bool] = False
+    format: ClassVar[int] = 1
+    effort: ClassVar[float] = 3.0
+
+    name: str = KIND.name
+    seed: int = 0
+    max_steps: int | None = None
+
+    def about(self) -> dict[str, Any]:
+        """The settings."""
+        return {"max_steps": self.max_steps, "seed": self.seed}
+
+    def training_key(self) -> list[Any]:
+        """All that a trained tagger depends on beside its sentences."""
+        from spacy.about import __version__  # noqa: PLC0415
+
+        return [self.format, __version__, config_text(), self.seed, self.max_steps]
+
+    def check(self, sentences: Sequence[Sentence]) -> None:
+        """Raises UserError for columns that spaCy cannot take, or where no word has a tag."""
+        from tk_spacy.parsers.spacy_transition.loading import check_sentences  # noqa: PLC0415
+
+        check_sentences(sentences)
+        if "UPOS" not in FilledColumns(sentences):
+            raise UserError("no word has UPOS, so no tagger can be trained; use the file's tags")
+
+    def train(
+        self,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence],
+        directory: Path,
+        *,
+        n_threads: int | None,
+        report: StepReport,
+    ) -> None:
+        """Train the taggers and write their pipeline."""
+        from tk_spacy.tagging.spacy_tagger.training import train_spacy_tagger  # noqa: PLC0415
+
+        nlp = train_spacy_tagger(
+            train, dev, seed=self.seed, max_steps=self.max_steps, report=report
+        )
+        nlp.to_disk(directory)
+
+    def open(self, directory: Path) -> Any:
+        """The tagger that `train` wrote."""
+        from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
+        from tk_spacy.tagging.spacy_tagger.tagger import PipelineTagger  # noqa: PLC0415
+
+        return PipelineTagger(load_pipeline(directory))

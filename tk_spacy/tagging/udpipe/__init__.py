@@ -1,0 +1,1 @@
+"""UDPipe 1's tagger, morphological analyser and lemmatizer (MorphoDiTa)."""
