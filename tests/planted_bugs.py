@@ -528,8 +528,8 @@ BUGS = [
     ),
     Bug(
         "the biaffine parser leaves out the last batch of an epoch",
-        "for ids in make_batches(lengths, settings.batch, rng=rng):",
-        "for ids in list(make_batches(lengths, settings.batch, rng=rng))[:-1]:",
+        "batches += make_batches(lengths, settings.batch, rng=rng)",
+        "batches += make_batches(lengths, settings.batch, rng=rng)[:-1]",
         (STOPPING,),
     ),
     # Treebanks as they come

@@ -1,85 +1,187 @@
-"""The biaffine parser's network: gradients, layout of batches, and scores by plain loops."""
+"""The biaffine parser's layers: gradients, layout of batches, and scores by plain loops."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from spacy.tokens import Doc
+from thinc.api import Adam, Model, NumpyOps
+from thinc.types import Ragged
 
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import Layout, make_batches
-from tk_spacy.parsers.biaffine.network import (
+from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabulary
+from tk_spacy.parsers.biaffine.encoder import build_bilstm
+from tk_spacy.parsers.biaffine.loss import find_loss, log_softmax
+from tk_spacy.parsers.biaffine.model import build_biaffine_parser
+from tk_spacy.parsers.biaffine.recurrent import lstm, make_lstm
+from tk_spacy.parsers.biaffine.scorer import (
     FAR,
     N_BUCKETS,
-    Batch,
-    Pass,
     buckets,
-    init_weights,
-    log_softmax,
+    make_scorer,
     weight_shapes,
 )
-from tk_spacy.parsers.biaffine.optimizer import Adam
-from tk_spacy.parsers.biaffine.recurrent import lstm
-from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.tables import Tables
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.treebank.conllu import Sentence
 
-TINY = BiaffineSettings(
-    word_width=5, tag_width=4, width=3, layers=2, arc_width=4, label_width=3, dropout=0.4
-)
 LENGTHS = [4, 6, 2]
 HEADS = [2, 0, 2, 3, 3, 0, 5, 3, 0]
 N_LABELS = 4
+N_IN = 9
 
 
-def weights_for(settings: BiaffineSettings = TINY) -> dict[str, np.ndarray]:
-    """Weights none of which is near 0, in float64."""
-    rng = np.random.default_rng(3)
-    weights = {}
-    for name, array in init_weights(settings, 9, 8, N_LABELS).items():
-        weights[name] = array + 0.3 * rng.standard_normal(array.shape)
-    weights["words"][0] = weights["tags"][0] = 0
-    return weights
+def sentences() -> list[Sentence]:
+    """Three sentences whose words share forms and features."""
+    forms = iter("ab ac b ab ab ca ab c b".split())
+    feats = iter("A=B A=C|D=E _ A=B A=B _ D=E D=E A=C".split())
+    return [
+        Sentence.from_columns(
+            forms=[next(forms) for _ in range(length - 1)],
+            upos=["NOUN"] * (length - 1),
+            feats=[next(feats) for _ in range(length - 1)],
+        )
+        for length in LENGTHS
+    ]
 
 
-def batch_of(lengths: list[int] = LENGTHS) -> Batch:
-    rng = np.random.default_rng(5)
-    rows = sum(lengths)
-    return Batch(
-        rng.integers(0, 9, (rows, 3)),
-        rng.integers(0, 8, (rows, 5)),
-        Layout.of(lengths),
-        np.array(HEADS),
-        rng.integers(0, N_LABELS, len(HEADS)),
+def batch() -> Batch:
+    labels = np.random.default_rng(5).integers(0, N_LABELS, len(HEADS))
+    return Batch(sentences(), heads=np.array(HEADS), labels=labels)
+
+
+def lookup() -> Model[list[Doc], list[Any]]:
+    """A tok2vec of width 3: one row of a table for each first letter."""
+
+    def rows(doc: Doc) -> np.ndarray:
+        return np.array(["abc".index(token.text[0]) for token in doc])
+
+    def forward(model: Model[Any, Any], docs: list[Doc], is_train: bool) -> tuple[Any, Any]:
+        def backprop(d: list[Any]) -> list[Doc]:
+            gradient = np.zeros((3, 3))
+            for doc, own in zip(docs, d, strict=True):
+                np.add.at(gradient, rows(doc), own)
+            model.inc_grad("table", gradient)
+            return docs
+
+        return [model.get_param("table")[rows(doc)] for doc in docs], backprop
+
+    return Model("lookup", forward, params={"table": np.eye(3)}, dims={"nO": 3})
+
+
+def parser(kind: str = "treebank", dropout: float = 0.4) -> Model[Batch, Any]:
+    """A tiny parser none of whose weights is near 0, in float64.
+
+    kind: "treebank" embeds its words, "docs" has an LSTM over a tok2vec, "plain" a tok2vec alone.
+    """
+    np.random.seed(1)  # noqa: NPY002  (of the first weights)
+    embed = build_treebank_embed(5, 4, dropout, 0.2)
+    set_vocabulary(embed, Vocabulary.fit(sentences() * 3))
+    encoder = (
+        lookup()
+        if kind == "plain"
+        else build_bilstm(embed if kind == "treebank" else lookup(), 3, 2, dropout)
     )
+    model = build_biaffine_parser(encoder, 4, 3, dropout, N_LABELS)
+    model.initialize(X=batch())
+    rng = np.random.default_rng(3)
+    for node, name in parameters(model):
+        array = node.get_param(name).astype(np.float64)
+        node.set_param(name, array + 0.3 * rng.standard_normal(array.shape))
+    for tables in tables_in(model):
+        for name, table in tables.arrays.items():
+            tables.arrays[name] = table + 0.3 * rng.standard_normal(table.shape)
+            tables.arrays[name][0] = 0
+    return model
 
 
-@pytest.mark.parametrize("dropout", [True, False])
-def test_network_gradient_equals_finite_differences(dropout: bool) -> None:
-    weights, batch = weights_for(), batch_of()
+def parameters(model: Model[Any, Any]) -> list[tuple[Model[Any, Any], str]]:
+    return [(n, name) for n in model.walk() for name in n.param_names if n.has_param(name)]
 
-    def run() -> Pass:
-        return Pass(weights, TINY, batch, np.random.default_rng(7) if dropout else None)
 
-    gradient: dict[str, np.ndarray] = {}
-    network = run()
-    network.loss(gradient)
-    for name, (rows, values) in network.table_gradients().items():
-        gradient[name] = np.zeros_like(weights[name])
-        gradient[name][rows] = values
-    assert gradient.keys() == weights.keys()
-    for name, array in weights.items():
+def tables_in(model: Model[Any, Any]) -> list[Tables]:
+    return [shim for node in model.walk() for shim in node.shims if isinstance(shim, Tables)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_train", "count"),
+    [
+        ("treebank", True, 2 + 2 * 3 + 6),
+        ("treebank", False, 2 + 2 * 3 + 6),
+        ("docs", True, 1 + 1 + 2 * 3 + 6),
+        ("plain", True, 1 + 1 + 6),
+    ],
+)
+def test_model_gradient_equals_finite_differences(kind: str, is_train: bool, count: int) -> None:
+    model, sample = parser(kind), batch()
+
+    def run() -> tuple[Any, Any]:
+        np.random.seed(7)  # noqa: NPY002  (of the dropout)
+        return model(sample, is_train)
+
+    def loss() -> float:
+        return sum(find_loss(run()[0], sample)[:2])
+
+    scores, backprop = run()
+    backprop(find_loss(scores, sample)[2])
+    found = {}
+    for node, name in parameters(model):
+        found[f"{node.name} {node.id} {name}"] = (node.get_param(name), node.get_grad(name))
+    for tables in tables_in(model):
+        for name, table in tables.arrays.items():
+            rows, slopes = tables.gradient(name)
+            whole = np.zeros_like(table)
+            whole[rows] = slopes
+            found[name] = (table, whole)
+    assert len(found) == count
+    for name, (array, gradient) in found.items():
         expected = np.zeros_like(array)
         for place in np.ndindex(*array.shape):
             if name in ("words", "tags") and place[0] == 0:
                 continue  # no value: not learnt
             value, step = array[place], 1e-5
             array[place] = value + step
-            above = sum(run().loss())
+            above = loss()
             array[place] = value - step
-            expected[place] = (above - sum(run().loss())) / (2 * step)
+            expected[place] = (above - loss()) / (2 * step)
             array[place] = value
         assert np.abs(expected).max() > 1e-4, name
-        np.testing.assert_allclose(gradient[name], expected, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(gradient, expected, atol=1e-8, err_msg=name)
+
+
+def test_unknown_heads_and_labels_teach_nothing() -> None:
+    model, sample = parser(dropout=0.0), batch()
+    assert sample.heads is not None
+    assert sample.labels is not None
+    heads, labels = sample.heads.copy(), sample.labels.copy()
+    heads[4], labels[6] = -1, -1
+    scores = model.predict(sample)
+    head_loss, label_loss, slopes = find_loss(
+        scores, Batch(sentences(), heads=heads, labels=labels)
+    )
+    every = [find_loss(scores, Batch(sentences(), heads=only(heads, i), labels=only(labels, i)))
+             for i in range(len(HEADS))]  # fmt: skip
+    known = [i for i in range(len(HEADS)) if i != 4]
+    assert head_loss == pytest.approx(np.mean([every[i][0] for i in known]))
+    assert label_loss == pytest.approx(np.mean([every[i][1] for i in known if i != 6]))
+    rows = scores.layout.words
+    assert slopes.rows.tolist() == np.delete(rows, 4).tolist()
+    assert slopes.modifiers.tolist() == np.delete(rows, [4, 6]).tolist()
+    nothing = np.full(len(HEADS), -1)
+    scores, backprop = model.begin_update(sample)
+    none = find_loss(scores, Batch(sentences(), heads=nothing, labels=nothing))
+    assert none[:2] == (0, 0)
+    backprop(none[2])
+    for node, name in parameters(model):
+        assert (node.get_grad(name) == 0).all()
+
+
+def only(ids: np.ndarray, i: int) -> np.ndarray:
+    return np.where(np.arange(len(ids)) == i, ids, -1)
 
 
 def plain_lstm(x: np.ndarray, inputs: np.ndarray, inner: np.ndarray, bias: np.ndarray):
@@ -96,10 +198,10 @@ def plain_lstm(x: np.ndarray, inputs: np.ndarray, inner: np.ndarray, bias: np.nd
 
 
 def test_lstm_equals_a_plain_loop_in_both_directions() -> None:
-    weights, layout = weights_for(), Layout.of(LENGTHS)
-    x = np.random.default_rng(1).standard_normal((sum(LENGTHS), 9))
-    found, _ = lstm(weights, "lstm 0", x, layout)
-    inputs, inner, bias = (weights[f"lstm 0.{part}"] for part in ("input", "state", "bias"))
+    rng, layout = np.random.default_rng(1), Layout.of(LENGTHS)
+    inputs, inner, bias = (rng.standard_normal(s) for s in ((N_IN, 24), (2, 3, 12), (24,)))
+    x = rng.standard_normal((sum(LENGTHS), N_IN))
+    found, _ = lstm(inputs, inner, bias, x, layout)
     start = 0
     for length in LENGTHS:
         own = slice(start, start + length)
@@ -109,11 +211,31 @@ def test_lstm_equals_a_plain_loop_in_both_directions() -> None:
         start += length
 
 
+def test_lstm_layer_starts_with_open_forget_gates() -> None:
+    layer = make_lstm(3)
+    x = np.random.default_rng(1).standard_normal((sum(LENGTHS), N_IN)).astype(np.float32)
+    layer.initialize(X=Ragged(x, np.array(LENGTHS, dtype=np.int32)))
+    bias = layer.get_param("bias").reshape(2, 4, 3)
+    assert (bias[:, 1] == 1).all()
+    assert (np.delete(bias, 1, axis=1) == 0).all()
+    for state in layer.get_param("state"):
+        for gate in np.split(state, 4, axis=1):
+            np.testing.assert_allclose(gate @ gate.T, np.eye(3), atol=1e-6)
+    assert (layer.get_dim("nI"), layer.get_dim("nO")) == (N_IN, 6)
+
+
 def test_arc_and_label_scores_equal_a_plain_loop() -> None:
-    weights, batch = weights_for(), batch_of()
-    network = Pass(weights, TINY, batch)
-    scores = network.arc_scores()
-    hidden = network.encoded @ weights["mlp"] + weights["mlp.bias"]
+    scorer = make_scorer(4, 3, n_labels=N_LABELS)
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((sum(LENGTHS), N_IN))
+    x = Ragged(rows, np.array(LENGTHS, dtype=np.int32))
+    scorer.initialize(X=x)
+    weights = {n: rng.standard_normal(shape) for n, shape in weight_shapes(scorer).items()}
+    for name, value in weights.items():
+        scorer.set_param(name, value)
+    found = scorer.predict(x)
+    scores = found.arcs
+    hidden = rows @ weights["mlp"] + weights["mlp_bias"]
     out = np.where(hidden > 0, hidden, 0.1 * hidden)
     labels = weights["label"].reshape(4, N_LABELS, 4)
     start = 0
@@ -125,27 +247,18 @@ def test_arc_and_label_scores_equal_a_plain_loop() -> None:
                 dep, head = out[start + m, :4], out[start + h, 4:8]
                 far = sum(abs(h - m) >= least for least in FAR)
                 bucket = 0 if h == 0 else far if h > m else far + len(FAR)
-                expected = dep @ weights["arc"] @ head + weights["arc.head"] @ head
-                expected += np.append(dep, 1) @ weights["arc.distance"][:, bucket]
+                expected = dep @ weights["arc"] @ head + weights["arc_head"] @ head
+                expected += np.append(dep, 1) @ weights["arc_distance"][:, bucket]
                 assert scores[sentence, m, h] == pytest.approx(expected)
                 left = np.append(out[start + m, 8:11], 1)
                 right = np.append(out[start + h, 11:14], 1)
-                found = network.label_scores(np.array([start + m]), np.array([start + h]))[0]
+                own = found.label_scores(np.array([start + m]), np.array([start + h]))[0]
                 for label in range(N_LABELS):
-                    assert found[label] == pytest.approx(left @ labels[:, label] @ right)
-                every = network.all_label_scores(start + m, 1, start, length)
-                np.testing.assert_allclose(every[0, h], found)
+                    assert own[label] == pytest.approx(left @ labels[:, label] @ right)
+                every = found.all_label_scores(start + m, 1, start, length)
+                np.testing.assert_allclose(every[0, h], own)
             assert np.exp(log_softmax(scores[sentence, m]))[length:].sum() == 0  # no padding
         start += length
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-def test_weight_shapes_are_those_of_the_weights(layers: int) -> None:
-    settings = replace(TINY, layers=layers)
-    weights = init_weights(settings, 9, 8, N_LABELS)
-    found = {name: array.shape for name, array in weights.items()}
-    assert found == weight_shapes(settings, 9, 8, N_LABELS)
-    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
 
 
 def test_buckets_tell_sides_and_distances() -> None:
@@ -160,15 +273,11 @@ def test_buckets_tell_sides_and_distances() -> None:
 
 
 def test_a_sentence_s_scores_do_not_depend_on_its_batch() -> None:
-    weights, together = weights_for(), batch_of()
-    scores = Pass(weights, TINY, together).arc_scores()
-    start = 0
-    for i, length in enumerate(LENGTHS):
-        own = slice(start, start + length)
-        alone = Batch(together.words[own], together.tags[own], Layout.of([length]))
-        expected = Pass(weights, TINY, alone).arc_scores()[0]
+    model = parser()
+    scores = model.predict(batch()).arcs
+    for i, (sentence, length) in enumerate(zip(sentences(), LENGTHS, strict=True)):
+        expected = model.predict(Batch([sentence])).arcs[0]
         np.testing.assert_allclose(scores[i, :length, :length], expected, atol=1e-12)
-        start += length
 
 
 def test_batches_hold_every_sentence_once_within_the_size() -> None:
@@ -180,17 +289,78 @@ def test_batches_hold_every_sentence_once_within_the_size() -> None:
     assert make_batches([500, 3], 300) == [[1], [0]]
 
 
-def test_adam_step_is_that_of_the_paper() -> None:
-    weights = {"a": np.array([1.0, 2.0]), "table": np.ones((3, 1))}
-    adam = Adam(weights, clip=math.inf)
-    first = second = np.zeros(2)
-    expected = np.array([1.0, 2.0])
-    for step in range(1, 4):
-        gradient = np.array([0.5, -step])
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.95 * second + 0.05 * gradient**2
-        unbiased = first / (1 - 0.9**step), second / (1 - 0.95**step)
-        expected = expected - 0.01 * unbiased[0] / np.sqrt(unbiased[1])
-        adam.step({"a": gradient}, {"table": (np.array([1]), np.full((1, 1), 2.0))}, 0.01)
-        np.testing.assert_allclose(weights["a"], expected, rtol=1e-6)
-    np.testing.assert_allclose(weights["table"][:, 0], [1, 0.97, 1], rtol=1e-6)
+def adam(**more: Any) -> Adam:
+    return Adam(0.01, beta1=0.9, beta2=0.95, grad_clip=0.0, L2=0.0, **more)
+
+
+def test_tables_learn_the_rows_that_were_read_as_parameters_do() -> None:
+    rng = np.random.default_rng(4)
+    tables = Tables()
+    tables.arrays["a"] = rng.standard_normal((6, 2)).astype(np.float32)
+    tables.arrays["a"][0] = 0
+    plain = [row.copy() for row in tables.arrays["a"]]
+    optimizer, expected = adam(use_averages=False), adam(use_averages=False)
+    for ids in ([[1, 3], [3, 0]], [[3, 3], [5, 1]], [[1, 0], [0, 0]]):
+        d = rng.standard_normal((2, 2)).astype(np.float32)
+        read = tables.read("a", np.array(ids, dtype=np.int32))
+        for row, own in zip(read, ids, strict=True):
+            np.testing.assert_allclose(row, sum(tables.arrays["a"][i] for i in own), rtol=1e-6)
+        tables.add_slopes("a", np.array(ids, dtype=np.int32), d)
+        gradient = np.zeros((6, 2), dtype=np.float32)
+        for own, slope in zip(ids, d, strict=True):
+            for i in own:
+                gradient[i] += slope
+        for i in {i for own in ids for i in own} - {0}:
+            # Each row by itself; the steps are counted for the whole table.
+            expected.nr_update[i, "a"] = optimizer.nr_update[tables.id, "a"]
+            plain[i], _ = expected((i, "a"), plain[i], gradient[i])
+        tables.finish_update(optimizer)
+        np.testing.assert_allclose(tables.arrays["a"], plain, rtol=1e-5)
+    assert len(tables.gradient("a")[0]) == 0
+
+
+def test_tables_add_up_the_gradients_of_several_batches() -> None:
+    tables = Tables()
+    tables.arrays["a"] = np.zeros((4, 1), dtype=np.float32)
+    for ids, slope in (([[1, 2]], 1.0), ([[2, 0]], 2.0), ([[3, 3]], 4.0)):
+        tables.add_slopes("a", np.array(ids, np.int32), np.full((1, 1), slope, np.float32))
+    rows, slopes = tables.gradient("a")
+    assert rows.tolist() == [1, 2, 3]
+    assert slopes[:, 0].tolist() == [1, 3, 8]
+
+
+def test_tables_with_averages_are_ordinary_parameters() -> None:
+    tables, optimizer, expected = Tables(), adam(use_averages=True), adam(use_averages=True)
+    tables.arrays["a"] = np.ones((3, 1), dtype=np.float32)
+    plain = tables.arrays["a"].copy()
+    for row in (1, 2, 1):
+        tables.add_slopes("a", np.array([[row]], np.int32), np.full((1, 1), 2.0, np.float32))
+        gradient = np.zeros((3, 1), dtype=np.float32)
+        gradient[row] = 2
+        plain, _ = expected((0, "a"), plain, gradient)
+        tables.finish_update(optimizer)
+    np.testing.assert_array_equal(tables.arrays["a"], plain)
+    assert optimizer.averages is not None
+    assert expected.averages is not None
+    with tables.use_params(optimizer.averages):
+        np.testing.assert_array_equal(tables.arrays["a"], expected.averages[0, "a"])
+    np.testing.assert_array_equal(tables.arrays["a"], plain)
+
+
+def test_tables_are_copied_and_stored() -> None:
+    tables = Tables()
+    tables.arrays["a"] = np.arange(6, dtype=np.float32).reshape(3, 2)
+    copied = tables.copy()
+    again = Tables().from_bytes(tables.to_bytes())
+    moved = tables.copy()
+    moved.to_device("cpu", -1)
+    tables.arrays["a"] += 1
+    assert copied.id != tables.id
+    for other in (copied, again, moved):
+        assert other.arrays["a"].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert isinstance(again.ops, NumpyOps)
+
+
+def test_treebank_embedding_without_a_vocabulary_says_where_it_belongs() -> None:
+    with pytest.raises(UserError, match=r"only tk_biaffine gives it: .*spacy.MultiHashEmbed.v2"):
+        build_treebank_embed().initialize()

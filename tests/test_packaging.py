@@ -67,6 +67,9 @@ def test_packaging_configs_are_installed() -> None:
     ("group", "name"),
     [
         ("console_scripts", "tk-spacy"),
+        ("spacy_architectures", "tk_spacy.BiLSTM.v1"),
+        ("spacy_architectures", "tk_spacy.BiaffineParser.v1"),
+        ("spacy_architectures", "tk_spacy.TreebankEmbed.v1"),
         ("spacy_factories", "tk_biaffine"),
         ("spacy_callbacks", "tk_spacy.resolve_config.v1"),
         ("spacy_factories", "tk_columns"),

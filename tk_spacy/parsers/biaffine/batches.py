@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,19 @@ class Layout:
     words: Int
 
     @classmethod
-    def of(cls, lengths: Sequence[int] | Int) -> Layout:
-        """The layout of sentences with so many rows (words and root)."""
+    def of(cls, lengths: Sequence[int] | Int, ops: Any = None) -> Layout:
+        """The layout of sentences with so many rows (words and root).
+
+        ops: thinc's, on whose device all but the lengths are to be; None for numpy arrays.
+        """
         sizes = np.asarray(lengths, dtype=np.int64)
         owner = np.repeat(np.arange(len(sizes)), sizes)
         time = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         reverse = sizes[owner] - 1 - time
-        return cls(sizes, owner, time, reverse, np.flatnonzero(time))
+        words = np.flatnonzero(time)
+        if ops is not None and ops.xp is not np:
+            owner, time, reverse, words = map(ops.xp.asarray, (owner, time, reverse, words))
+        return cls(sizes, owner, time, reverse, words)
 
     @property
     def sentences(self) -> int:

@@ -1,4 +1,4 @@
-"""The biaffine parser: a trained network that parses, proposes k-best trees and scores any."""
+"""The biaffine parser: a trained model that parses, proposes k-best trees and scores any."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import srsly
 from numpy.typing import NDArray
+from spacy.util import registry
+from thinc.api import Model
 
 from tk_spacy.kbest.candidates import (
     MAX_K,
@@ -20,24 +22,28 @@ from tk_spacy.kbest.candidates import (
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
-from tk_spacy.parsers.biaffine.batches import Layout, make_batches
+from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
+from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT
-from tk_spacy.parsers.biaffine.network import Batch, Pass, log_softmax, weight_shapes
-from tk_spacy.parsers.biaffine.recurrent import Arrays
+from tk_spacy.parsers.biaffine.loss import log_softmax
+from tk_spacy.parsers.biaffine.model import model_of
+from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
-from tk_spacy.parsers.biaffine.vocabulary import FIRST, Vocabulary
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.parsers.biaffine.weights import check_weights, take_old_weights
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.serialization import META, from_npz, to_npz
+from tk_spacy.utils.serialization import META, from_npz
 
 T = TypeVar("T")
 
+MODEL = "model"
 VOCABULARY, WEIGHTS = "vocabulary.msgpack", "weights.npz"
+"""Files of format version 1, before the parser was a thinc model."""
 PARSED_ROWS = 2000
 """Rows that are parsed at a time: larger batches need more memory and are no faster."""
-MOST_WEIGHT = 1e3
-"""Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
 LABEL_CELLS = 1 << 21
 """Scores of labels that are held at a time."""
 
@@ -46,42 +52,67 @@ LABEL_CELLS = 1 << 21
 class BiaffineParser(StoredParser):
     """A trained biaffine parser.
 
-    vocabulary: what it reads of words, and its labels.  settings: as trained.
-    weights: float32 arrays by name, of the shapes that `network.init_weights` gives.
+    model: as `model.build_biaffine_parser` makes it, initialized.
+    labels: the DEPREL values that it can give, by their ids.  settings: as trained.
+    architecture: the model in a spaCy config, where the settings do not say what it is.
     about: further facts for meta.json, JSON values.
     """
 
     FORMAT = FORMAT
-    VERSION = OLDEST = 1
-    FILES = (META, VOCABULARY, WEIGHTS)
+    VERSION, OLDEST = 2, 1
+    FILES = (META, MODEL, VOCABULARY, WEIGHTS)
 
-    vocabulary: Vocabulary
+    model: Model[Batch, Any]
+    labels: tuple[str, ...]
     settings: BiaffineSettings
-    weights: Arrays
+    architecture: Mapping[str, Any] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The DEPREL values that it can give."""
-        return self.vocabulary.labels
+    def vocabulary(self) -> Vocabulary | None:
+        """What it reads of words; None where its encoder has no vocabulary of a treebank."""
+        embedding = embedding_of(self.model)
+        return None if embedding is None else embedding.attrs["vocabulary"]
+
+    @property
+    def needs(self) -> list[str]:
+        """The attributes of a Doc, as spaCy names them, that it has learnt to read."""
+        return [] if self.vocabulary is None else self.vocabulary.needs
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of CoNLL-U that `needs` names."""
+        return () if self.vocabulary is None else self.vocabulary.columns
 
     def parse(
-        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+        self,
+        sentences: Sequence[Sentence],
+        *,
+        n_threads: int | None = None,
+        vectors: Any = None,
     ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
         """The best tree of each sentence: heads int32[n], and DEPREL values.
 
         Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
         and `score` do likewise.
         n_threads: not used; it parses on one thread.
+        vectors: [words, width], what the model's tok2vec gives for the words of all sentences one
+            after the other, where it has read them in their Docs; None to let it read them alone.
         """
-        return parse_cut(sentences, self._parse, self.labels)
+        return parse_cut(sentences, lambda pieces: self._parse(pieces, vectors), self.labels)
 
     def _parse(
-        self, sentences: Iterable[Sentence]
+        self, sentences: Iterable[Sentence], vectors: Any
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
+        done = 0
         for batch in in_batches(sentences, len):
-            for heads, ids in self._map(batch, lambda _, scores: scores.best_tree()):
+            own = None
+            if vectors is not None:
+                ends = done + np.cumsum([len(sentence) for sentence in batch])
+                own = [vectors[a:b] for a, b in zip([done, *ends[:-1]], ends, strict=True)]
+                done = int(ends[-1])
+            for heads, ids in self._map(batch, lambda _, scores: scores.best_tree(), own):
                 yield heads, tuple([names[j] for j in ids.tolist()])
 
     def kbest(
@@ -147,23 +178,30 @@ class BiaffineParser(StoredParser):
         return out
 
     def _map(
-        self, sentences: Sequence[Sentence], use: Callable[[int, SentenceScores], T]
+        self,
+        sentences: Sequence[Sentence],
+        use: Callable[[int, SentenceScores], T],
+        vectors: Sequence[Any] | None = None,
     ) -> list[T]:
-        """What `use` makes of each sentence's place and scores."""
+        """What `use` makes of each sentence's place and scores.
+
+        vectors: of each sentence's words, as in `parse`.
+        """
         found: dict[int, T] = {}
         with one_thread():
             for ids in make_batches([len(s) + 1 for s in sentences], PARSED_ROWS):
                 raise_if_stopped()
-                batch = make_batch(self.vocabulary, [sentences[i] for i in ids])
-                network = Pass(self.weights, self.settings, batch)
-                arcs = log_softmax(network.arc_scores()).astype(np.float64)
+                own_vectors = None if vectors is None else [vectors[i] for i in ids]
+                batch = Batch([sentences[i] for i in ids], vectors=own_vectors)
+                found_scores = self.model.predict(batch)
+                arcs = found_scores.ops.to_numpy(log_softmax(found_scores.arcs)).astype(np.float64)
                 start = 0
                 for row, i in enumerate(ids):
                     raise_if_stopped()
                     n = len(sentences[i])
                     own = arcs[row, 1 : n + 1, : n + 1]
                     own[np.arange(n), np.arange(1, n + 1)] = -np.inf
-                    found[i] = use(i, SentenceScores(network, own, start))
+                    found[i] = use(i, SentenceScores(found_scores, own, start))
                     start += n + 1
         return [found[i] for i in range(len(sentences))]
 
@@ -171,29 +209,37 @@ class BiaffineParser(StoredParser):
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
+        facts: dict[str, Any] = {"labels": self.labels}
+        if self.architecture is not None:
+            facts["architecture"] = self.architecture
         return {
-            META: self._meta(self.settings.to_dict(), self.about),
-            VOCABULARY: srsly.msgpack_dumps(self.vocabulary.to_dict()),
-            WEIGHTS: to_npz(self.weights),
+            META: self._meta(self.settings.to_dict(), {**facts, **self.about}),
+            MODEL: self.model.to_bytes(),
         }
 
     @classmethod
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
         settings = BiaffineSettings.from_dict(meta["settings"])
-        vocabulary = Vocabulary.from_dict(srsly.msgpack_loads(files[VOCABULARY]))
-        weights = from_npz(files[WEIGHTS])
-        expected = weight_shapes(settings, *sizes(vocabulary))
-        if weights.keys() != expected.keys():
-            raise ValueError(f"weights are {sorted(weights)}, expected {sorted(expected)}")
-        for name, shape in expected.items():
-            found = weights[name]
-            if found.shape != shape or found.dtype != np.float32:
-                raise ValueError(f"{name} is {found.dtype}{found.shape}, not float32{shape}")
-            if not (np.abs(found) < MOST_WEIGHT).all():
-                raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose products may be infinite")
+        architecture = meta.get("architecture")
+        if architecture is None:
+            model = model_of(settings)
+        else:
+            model = registry.resolve({"model": architecture})["model"]
+        if meta["format_version"] == 1:
+            vocabulary = srsly.msgpack_loads(files[VOCABULARY])
+            labels = vocabulary["labels"]
+            take_old_weights(model, Vocabulary.from_dict(vocabulary), from_npz(files[WEIGHTS]))
+        else:
+            labels = meta["labels"]
+            model.from_bytes(files[MODEL])
+        check_weights(model, n_labels=len(labels))
         return cls(
-            vocabulary=vocabulary, settings=settings, weights=weights, about=cls._about(meta)
+            model=model,
+            labels=tuple(labels),
+            settings=settings,
+            architecture=architecture,
+            about=cls._about(meta, "labels", "architecture"),
         )
 
 
@@ -203,8 +249,8 @@ class SentenceScores:
     arcs: float64[n, n + 1], log-probabilities of each word's heads.  start: its first row.
     """
 
-    def __init__(self, network: Pass, arcs: NDArray[np.float64], start: int) -> None:
-        self._network, self._arcs, self._start = network, arcs, start
+    def __init__(self, scores: Scores, arcs: NDArray[np.float64], start: int) -> None:
+        self._scores, self._arcs, self._start = scores, arcs, start
 
     def best_tree(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Heads and labels int32[n] of the best tree."""
@@ -223,15 +269,14 @@ class SentenceScores:
         totals = self._arcs.copy()
         labels = np.full((n, n + 1, 2), -1, dtype=np.int32)
         margins = np.zeros((n, n + 1))
-        n_labels = self._network.n_labels
+        n_labels, ops = self._scores.n_labels, self._scores.ops
         size = max(1, LABEL_CELLS // (n_labels * (n + 1)))
         for first in range(0, n, size):
             words = slice(first, min(first + size, n))
-            scores = log_softmax(
-                self._network.all_label_scores(
-                    self._start + 1 + words.start, words.stop - words.start, self._start, n + 1
-                )
+            scores = self._scores.all_label_scores(
+                self._start + 1 + words.start, words.stop - words.start, self._start, n + 1
             )
+            scores = log_softmax(ops.to_numpy(scores))
             best = scores.argmax(axis=2)
             top = np.take_along_axis(scores, best[:, :, None], axis=2)
             totals[words] += top[:, :, 0]
@@ -250,44 +295,14 @@ class SentenceScores:
         words = np.arange(n)
         arcs, inverse = np.unique(words * (n + 1) + heads, return_inverse=True)
         modifiers, governors = np.divmod(arcs, n + 1)
-        scores = log_softmax(
-            self._network.label_scores(self._start + 1 + modifiers, self._start + governors)
+        ops: Any = self._scores.ops
+        places: tuple[Any, Any] = (
+            ops.asarray(self._start + 1 + modifiers),
+            ops.asarray(self._start + governors),
         )
+        scores = log_softmax(ops.to_numpy(self._scores.label_scores(*places)))
         known = labels >= 0
         found = scores[inverse.reshape(heads.shape), np.where(known, labels, 0)]
         total = (self._arcs[words, heads] + found).sum(axis=1)
         total[~known.all(axis=1)] = np.nan
         return total
-
-
-def sizes(vocabulary: Vocabulary) -> tuple[int, int, int]:
-    """Rows of both tables, and labels."""
-    return (
-        len(vocabulary.words) + FIRST,
-        len(vocabulary.tags) + FIRST,
-        len(vocabulary.labels),
-    )
-
-
-def make_batch(
-    vocabulary: Vocabulary, sentences: Sequence[Sentence], *, with_trees: bool = False
-) -> Batch:
-    """Sentences as the network reads them.  Trees, where wanted, have known labels."""
-    encoded = [vocabulary.encode(sentence) for sentence in sentences]
-    layout = Layout.of([len(words) for words, _ in encoded])
-    words = np.concatenate([words for words, _ in encoded])
-    tags = np.zeros((len(words), max(own.shape[1] for _, own in encoded)), dtype=np.int32)
-    start = 0
-    for _, own in encoded:
-        tags[start : start + len(own), : own.shape[1]] = own
-        start += len(own)
-    if not with_trees:
-        return Batch(words, tags, layout)
-    ids = {name: i for i, name in enumerate(vocabulary.labels)}
-    return Batch(
-        words,
-        tags,
-        layout,
-        np.concatenate([sentence.heads for sentence in sentences]),
-        np.array([ids[label] for sentence in sentences for label in sentence.deprels]),
-    )

@@ -36,7 +36,7 @@ class BiaffineSource:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the parser has learnt to read beside FORM."""
-        return self.parser.vocabulary.columns
+        return self.parser.columns
 
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""

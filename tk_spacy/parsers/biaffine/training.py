@@ -1,26 +1,36 @@
-"""Training of the biaffine parser."""
+"""Training of the biaffine parser from sentences alone; spaCy trains `tk_biaffine` by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from thinc.api import Adam, Model, warmup_linear
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.parsers.base import StepReport
+from tk_spacy.parsers.biaffine.batch import Batch, make_batch
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
-from tk_spacy.parsers.biaffine.network import Pass, init_weights
-from tk_spacy.parsers.biaffine.optimizer import Adam
-from tk_spacy.parsers.biaffine.parser import BiaffineParser, make_batch, sizes
-from tk_spacy.parsers.biaffine.recurrent import Arrays
+from tk_spacy.parsers.biaffine.chance import seeded
+from tk_spacy.parsers.biaffine.embedding import embedding_of, set_vocabulary
+from tk_spacy.parsers.biaffine.loss import find_loss
+from tk_spacy.parsers.biaffine.model import model_of, scorer_of
+from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.treebank.conllu import Sentence
 
 WARM_UP = 0.1
 """Share of the steps in which the rate rises."""
+BETAS = (0.9, 0.95)
+"""Of Adam, as Dozat and Manning (2017) have it."""
+CLIP = 5.0
+"""Bound of the norm of each parameter's gradient."""
+SAMPLE = 10
+"""Sentences from which a model finds the widths of its layers."""
 
 
 def train_biaffine_parser(
@@ -44,29 +54,54 @@ def train_biaffine_parser(
         if not sentence.has_tree:
             where = f"{sentence.path}:{sentence.line}: " if sentence.path else ""
             raise UserError(f"{where}no tree to train a parser on: HEAD is '_'")
-    vocabulary = Vocabulary.fit(train, xpos=settings.xpos and not distrusts_xpos(train))
+    model = model_of(settings)
+    labels = labels_of(train)
     rng = np.random.default_rng([settings.seed, 2])
     lengths = [len(sentence) + 1 for sentence in train]
-    of = settings.epochs * len(train)
-    done = 0
-    with one_thread():
-        weights = init_weights(settings, *sizes(vocabulary))
-        learner = Adam(weights)
-        for _ in range(settings.epochs):
-            for ids in make_batches(lengths, settings.batch, rng=rng):
-                batch = make_batch(vocabulary, [train[i] for i in ids], with_trees=True)
-                network = Pass(weights, settings, batch, rng)
-                gradient: Arrays = {}
-                network.loss(gradient)
-                rate = settings.rate * _share(done / of)
-                learner.step(gradient, network.table_gradients(), rate)
-                done += len(ids)
-                if report is not None:
-                    report(done, of)
+    batches: list[list[int]] = []
+    for _ in range(settings.epochs):
+        batches += make_batches(lengths, settings.batch, rng=rng)
+    done, of = 0, settings.epochs * len(train)
+    with one_thread(), seeded(settings.seed):
+        prepare(model, train, Batch(train[:SAMPLE]), labels, xpos=settings.xpos)
+        rates: Any = warmup_linear(settings.rate, int(WARM_UP * len(batches)), len(batches))
+        beta1, beta2 = BETAS
+        optimizer = Adam(
+            rates, beta1=beta1, beta2=beta2, L2=0.0, grad_clip=CLIP, use_averages=False
+        )
+        for ids in batches:
+            batch = make_batch([train[i] for i in ids], labels=labels)
+            scores, backprop = model.begin_update(batch)
+            backprop(find_loss(scores, batch)[2])
+            model.finish_update(optimizer)
+            optimizer.step_schedules()
+            done += len(ids)
+            if report is not None:
+                report(done, of)
     about = {"sentences": len(train), "words": sum(map(len, train))}
-    return BiaffineParser(vocabulary=vocabulary, settings=settings, weights=weights, about=about)
+    return BiaffineParser(model=model, labels=labels, settings=settings, about=about)
 
 
-def _share(done: float) -> float:
-    """Share of the highest rate after a share of the training."""
-    return min((done + 1e-4) / WARM_UP, (1 - done) / (1 - WARM_UP))
+def labels_of(train: Sequence[Sentence]) -> tuple[str, ...]:
+    """The DEPREL values of a treebank, in the order of their ids."""
+    return tuple(sorted({label for sentence in train for label in sentence.deprels}))
+
+
+def prepare(
+    model: Model[Batch, Any],
+    train: Sequence[Sentence],
+    sample: Batch,
+    labels: Sequence[str],
+    *,
+    xpos: bool = True,
+) -> None:
+    """Initialize a model for a treebank.
+
+    sample: some of its sentences, as the model is to read them.
+    xpos: whether the XPOS column may be read, where the treebank fills it with tags.
+    """
+    embedding = embedding_of(model)
+    if embedding is not None:
+        set_vocabulary(embedding, Vocabulary.fit(train, xpos=xpos and not distrusts_xpos(train)))
+    scorer_of(model).set_dim("nO", len(labels))
+    model.initialize(X=sample)

@@ -32,16 +32,15 @@ DEFAULT_MIN_COUNT = 3
 
 @dataclass(slots=True)
 class Vocabulary:
-    """The rows of both tables, and the labels.
+    """The rows of both tables.
 
-    words, tags: the row of each column, tab and value, from FIRST on.  labels: DEPREL values by id.
+    words, tags: the row of each column, tab and value, from FIRST on.
     A value that is not there has the row of its column alone (column and tab), which is trained on
     rare values.
     """
 
     words: dict[str, int]
     tags: dict[str, int]
-    labels: tuple[str, ...]
     _known: dict[tuple[str, ...], tuple[list[int], list[int]]] = field(
         init=False, repr=False, default_factory=dict
     )
@@ -64,8 +63,7 @@ class Vocabulary:
             for keys, table in ((word_keys(*word), words), (tag_keys(*read), tags)):
                 for key in keys:
                     table[key] += n
-        labels = Counter(label for s in sentences for label in s.deprels)
-        return cls(_number(words), _number(tags), tuple(sorted(labels)))
+        return cls(_number(words), _number(tags))
 
     @property
     def reads_xpos(self) -> bool:
@@ -85,6 +83,17 @@ class Vocabulary:
         filled = {column.split(" ")[0] for column, _, value in parts if value not in ("", "_")}
         wanted = {"TAG": "xpos", "POS": "upos", "MORPH": "feats", "LEMMA": "lemma"}
         return [name for name, column in wanted.items() if column in filled]
+
+    def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
+        """`encode` of sentences, one after the other."""
+        encoded = [self.encode(sentence) for sentence in sentences]
+        words = np.concatenate([words for words, _ in encoded])
+        tags = np.zeros((len(words), max(own.shape[1] for _, own in encoded)), dtype=np.int32)
+        start = 0
+        for _, own in encoded:
+            tags[start : start + len(own), : own.shape[1]] = own
+            start += len(own)
+        return words, tags
 
     def encode(self, sentence: Sentence) -> tuple[Int32, Int32]:
         """Rows of the word table int32[n + 1, W] and of the tag table int32[n + 1, T].
@@ -117,7 +126,7 @@ class Vocabulary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: keys in the order of their rows."""
-        return {"words": list(self.words), "tags": list(self.tags), "labels": list(self.labels)}
+        return {"words": list(self.words), "tags": list(self.tags)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Vocabulary:
@@ -125,7 +134,6 @@ class Vocabulary:
         return cls(
             {key: i for i, key in enumerate(data["words"], start=FIRST)},
             {key: i for i, key in enumerate(data["tags"], start=FIRST)},
-            tuple(data["labels"]),
         )
 
 

@@ -1,0 +1,36 @@
+"""Where chance comes from: numpy's global generator, as in all of thinc, which a training seeds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from thinc.api import Ops, fix_random_seed
+
+from tk_spacy.parsers.biaffine.batches import Layout
+
+
+def generator() -> np.random.Generator:
+    """A generator for first weights, which follows from the state of the global one."""
+    return np.random.default_rng(np.random.randint(2**31, size=4))  # noqa: NPY002
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """The global generators by a seed while this lasts, and as they were after it."""
+    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
+    fix_random_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)  # noqa: NPY002
+
+
+def sentence_mask(ops: Ops, layout: Layout, width: int, rate: float) -> Any:
+    """Factors [rows, width] that leave out columns, the same in all rows of a sentence."""
+    mask: Any = ops.get_dropout_mask((layout.sentences, width), rate)
+    return mask[layout.owner]

@@ -1,0 +1,137 @@
+"""The embedding of a treebank's words: the sum of many small embeddings in two groups.
+
+A word's own group is its form, lemma, affixes and shape, the other one its tags: UPOS, XPOS, each
+FEATS attribute (see `vocabulary`).  In training single columns are left out, or one of the groups.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import srsly
+from spacy.util import registry
+from thinc.api import Model, deserialize_attr, serialize_attr
+from thinc.types import Ragged
+
+from tk_spacy.errors import UserError
+from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.chance import generator
+from tk_spacy.parsers.biaffine.tables import Tables
+from tk_spacy.parsers.biaffine.vocabulary import FIRST, Vocabulary
+
+NAME = "tk_treebank_embed"
+TABLES = ("words", "tags")
+
+
+@registry.architectures("tk_spacy.TreebankEmbed.v1")
+def build_treebank_embed(
+    word_width: int = 100,
+    tag_width: int = 100,
+    dropout: float = 0.33,
+    column_dropout: float = 0.15,
+) -> Model[Batch, Ragged]:
+    """The embedding of words by a vocabulary, for `tk_spacy.BiLSTM.v1` alone.
+
+    It takes sentences and gives their rows, the root's before each sentence's words, and it must
+    have got its vocabulary before `initialize`, which `tk_biaffine` sees to.
+    word_width, tag_width: of the two groups.
+    dropout: how often one of the groups is left out; the other one counts double then.
+    column_dropout: share of the single embeddings (a form, a suffix, a FEATS attribute) that are.
+    """
+    return Model(
+        NAME,
+        forward,
+        init=init,
+        dims={"nO": word_width + tag_width},
+        attrs={
+            "widths": [word_width, tag_width],
+            "dropout_rate": dropout,
+            "column_dropout": column_dropout,
+            "vocabulary": Vocabulary({}, {}),
+            "has_vocabulary": False,
+        },
+        shims=[Tables()],
+    )
+
+
+def embedding_of(model: Model) -> Model[Batch, Ragged] | None:
+    """The layer of this kind in a model, None where it has none."""
+    return next((node for node in model.walk() if node.name == NAME), None)
+
+
+def set_vocabulary(model: Model[Batch, Ragged], vocabulary: Vocabulary) -> None:
+    """Give such a layer its vocabulary, before it is initialized."""
+    model.attrs["vocabulary"] = vocabulary
+    model.attrs["has_vocabulary"] = True
+
+
+def tables_of(model: Model[Batch, Ragged]) -> Tables:
+    """Its tables."""
+    (tables,) = model.shims
+    assert isinstance(tables, Tables)
+    return tables
+
+
+def table_rows(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Rows of both tables."""
+    return len(vocabulary.words) + FIRST, len(vocabulary.tags) + FIRST
+
+
+def forward(
+    model: Model[Batch, Ragged], X: Batch, is_train: bool
+) -> tuple[Ragged, Callable[[Ragged], Batch]]:
+    """The embedded rows."""
+    ops, tables = model.ops, tables_of(model)
+    both: list[Any] = list(map(ops.asarray, model.attrs["vocabulary"].encode_all(X.sentences)))
+    lengths = ops.asarray1i([len(sentence) + 1 for sentence in X.sentences])
+    if is_train and model.attrs["column_dropout"]:
+        rate = model.attrs["column_dropout"]
+        both = [ids * (ops.get_dropout_mask(ids.shape, rate) > 0) for ids in both]
+    parts = [tables.read(name, ids) for name, ids in zip(TABLES, both, strict=True)]
+    masks: Any = None
+    if is_train and model.attrs["dropout_rate"]:
+        keep = ops.get_dropout_mask((2, len(parts[0])), model.attrs["dropout_rate"]) > 0
+        masks = keep * (2.0 / ops.xp.maximum(keep.sum(axis=0), 1))
+        masks = masks.astype(parts[0].dtype)[:, :, None]
+        parts = [part * mask for part, mask in zip(parts, masks, strict=True)]
+    split = parts[0].shape[1]
+
+    def backprop(d: Ragged) -> Batch:
+        data: Any = d.dataXd
+        slopes = [data[:, :split], data[:, split:]]
+        if masks is not None:
+            slopes = [own * mask for own, mask in zip(slopes, masks, strict=True)]
+        for name, ids, own in zip(TABLES, both, slopes, strict=True):
+            tables.add_slopes(name, ids, own)
+        return X
+
+    return Ragged(ops.xp.concatenate(parts, axis=1), lengths), backprop
+
+
+def init(model: Model[Batch, Ragged], X: Batch | None = None, Y: Any = None) -> None:
+    """Tables of normally distributed numbers, whose row 0 is 0.  Raises UserError."""
+    vocabulary = model.attrs["vocabulary"]
+    if not model.attrs["has_vocabulary"]:
+        raise UserError(
+            "tk_spacy.TreebankEmbed.v1 learns its vocabulary from all sentences, which only "
+            "tk_biaffine gives it: use it in the model of that component, and another embedding, "
+            "such as spacy.MultiHashEmbed.v2, in a tok2vec that several components share"
+        )
+    rng, tables = generator(), tables_of(model)
+    for name, rows, width in zip(
+        TABLES, table_rows(vocabulary), model.attrs["widths"], strict=True
+    ):
+        values: Any = (rng.standard_normal((rows, width)) * 0.3).astype(np.float32)
+        values[0] = 0
+        tables.arrays[name] = model.ops.asarray_f(values)
+
+
+@serialize_attr.register(Vocabulary)
+def _serialize(_: Any, value: Vocabulary, name: str, model: Model) -> bytes:
+    packed: bytes = srsly.msgpack_dumps(value.to_dict())
+    return packed
+
+
+@deserialize_attr.register(Vocabulary)
+def _deserialize(_: Any, value: bytes, name: str, model: Model) -> Vocabulary:
+    return Vocabulary.from_dict(srsly.msgpack_loads(value))

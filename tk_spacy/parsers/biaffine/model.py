@@ -1,0 +1,65 @@
+"""The parser as a thinc model: any encoder of spaCy's, and the scorer on top of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spacy.tokens import Doc
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.embedding import build_treebank_embed
+from tk_spacy.parsers.biaffine.encoder import build_bilstm, rooted
+from tk_spacy.parsers.biaffine.scorer import Scores, Slopes, make_scorer
+from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+
+
+@registry.architectures("tk_spacy.BiaffineParser.v1")
+def build_biaffine_parser(
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    arc_width: int = 128,
+    label_width: int = 48,
+    dropout: float = 0.33,
+    nO: int | None = None,
+) -> Model[Batch, Any]:
+    """A biaffine parser over an encoder.
+
+    tok2vec: any layer from Docs to vectors of their tokens: `tk_spacy.BiLSTM.v1`,
+        `spacy.HashEmbedCNN.v2`, a listener to a tok2vec or transformer before it in the pipeline.
+    arc_width, label_width: of what a word is as head or modifier of an arc, and of a label.
+    dropout: of the encoder's vectors, and of what is made of them; `spacy train` puts its own
+        in the place of all rates of dropout.
+    nO: number of labels; None to find it in the data.
+    """
+    scorer = make_scorer(arc_width, label_width, dropout=dropout, n_labels=nO)
+    return Model("tk_biaffine_parser", forward, init=init, layers=[rooted(tok2vec), scorer])
+
+
+def model_of(settings: BiaffineSettings) -> Model[Batch, Any]:
+    """The model of a training by `tk-spacy`, before it is initialized."""
+    s = settings
+    embed = build_treebank_embed(s.word_width, s.tag_width, s.dropout, s.column_dropout)
+    encoder = build_bilstm(embed, s.width, s.layers, s.dropout)
+    return build_biaffine_parser(encoder, s.arc_width, s.label_width, s.dropout)
+
+
+def scorer_of(model: Model[Batch, Any]) -> Model[Any, Scores]:
+    """The layer on top of the encoder."""
+    return model.layers[1]
+
+
+def forward(
+    model: Model[Batch, Any], X: Batch, is_train: bool
+) -> tuple[Scores, Callable[[Slopes], Any]]:
+    """The scores of a batch."""
+    rows, encoder_back = model.layers[0](X, is_train)
+    scores, scorer_back = model.layers[1](rows, is_train)
+    return scores, lambda slopes: encoder_back(scorer_back(slopes))
+
+
+def init(model: Model[Batch, Any], X: Batch | None = None, Y: Any = None) -> None:
+    """Initialize the encoder, then the scorer by what it gives."""
+    encoder, scorer = model.layers
+    encoder.initialize(X=X)
+    scorer.initialize(X=None if X is None else encoder.predict(X))
