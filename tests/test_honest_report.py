@@ -206,12 +206,13 @@ def test_every_row_is_the_score_of_the_system_that_it_names(cases: list[Case]) -
     base = StubReranker(cases, "base reranker", kernel=False, combiner=False)
     kernel = StubReranker(cases, "kernel reranker", kernel=True, combiner=True)
     steps: list[tuple[int, int]] = []
+    parsed: list[Sentence] = []
     gold = [case.gold for case in cases]
     part = assess(
         gold,
         [case.given for case in cases],
         base=base, kernel=kernel, seed=4, n_threads=3,
-        progress=lambda done, of: steps.append((done, of)),
+        progress=lambda done, of: steps.append((done, of)), parsed=parsed,
     )  # fmt: skip
     expected = expected_scores(cases)
     # No two systems have the same scores: a wrong row cannot hide.
@@ -227,6 +228,9 @@ def test_every_row_is_the_score_of_the_system_that_it_names(cases: list[Case]) -
     assert (part.sentences, part.words, part.trees) == (131, 131 * N_WORDS, K)
     assert part.tokens_per_second > 0
     assert steps == [(128, 131), (131, 131)]
+    assert [s.forms for s in parsed] == [s.forms for s in gold]
+    trees_shown = [(s.heads.tolist(), list(s.deprels)) for s in parsed]
+    assert trees_shown == [case.trees["final system"] for case in cases]
     assert base.threads == kernel.threads == {3}
     for tests, against in ((part.tests, "base parser"), (part.vote_tests, "plain vote")):
         assert [test.metric for test in tests] == ["uas", "las"]
