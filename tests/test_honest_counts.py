@@ -406,3 +406,15 @@ def test_breakdowns_hold_each_number_under_its_name():
         "relation", "words", "%", "UAS", "LAS", "LA", "errors",
     ]  # fmt: skip
     assert len(one.notes) == 1
+    lines = one.to_markdown().splitlines()
+    assert lines[2:5] == [
+        "| relation | words | % | UAS | LAS | LA | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| x | 2 | 50.0 | 50.00 | 50.00 | 100.00 | 1 |",
+    ]
+    lengths = Breakdown(["length"])
+    list(lengths.watch([(gold, gold)]))
+    assert breakdown_table("length", {"one": lengths}).notes == (
+        "errors: words without the gold HEAD and DEPREL.",  # and none about LA, which is not shown
+        "distance: of the gold head, in words.",
+    )
