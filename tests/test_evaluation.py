@@ -113,6 +113,12 @@ def test_evaluation_counts_of_sentences_add_up(made_up: list[Sentence]) -> None:
     assert np.array_equal(np.concatenate(halves), counts)
     with pytest.raises(ValueError, match=r"counts must be integers \[sentences, 13\], got int64"):
         scores_from_counts(counts[0])
+    for wrong, shown in (
+        (counts.astype(float), r"float64 \(40, 13\)"),
+        (counts[:, 1:], r"int64 \(40, 12\)"),
+    ):
+        with pytest.raises(ValueError, match=rf"integers \[sentences, 13\], got {shown}"):
+            scores_from_counts(wrong)
 
 
 # --- udeval and score.py

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -60,15 +61,26 @@ def test_lists_with_other_scores_keep_their_trees_and_own_rows():
             ([2, 0], "x root", (2.0, 9.0)),
             ([0, 1], "root y", (1.0, 5.0)),
         ],
-        sources=("a", "b"), base=2, bases={"b": 1},
+        sources=("a", "b"), base=2, bases={"b": 1, "c": 0},
     )  # fmt: skip
-    new = trees.with_scores(np.array([[NAN, 1.0], [4.0, 2.0], [7.0, 3.0]]))
-    assert [(h.tolist(), new.deprels(j)) for j, h in enumerate(new.heads)] == [
-        ([0, 1], ("root", "y")), ([2, 0], ("x", "root")), ([0, 1], ("root", "x")),
-    ]  # fmt: skip
-    np.testing.assert_array_equal(new.scores, [[7.0, 3.0], [4.0, 2.0], [NAN, 1.0]])
-    assert (new.base, new.bases) == (0, {"b": 1})
-    assert new.inventory is trees.inventory
+    by_hand = replace(trees, heads=trees.heads.copy())  # not known to be trees
+    for given in (trees, by_hand):
+        new = given.with_scores(np.array([[NAN, 1.0], [4.0, 2.0], [7.0, 3.0]]))
+        assert [(h.tolist(), new.deprels(j)) for j, h in enumerate(new.heads)] == [
+            ([0, 1], ("root", "y")), ([2, 0], ("x", "root")), ([0, 1], ("root", "x")),
+        ]  # fmt: skip
+        np.testing.assert_array_equal(new.scores, [[7.0, 3.0], [4.0, 2.0], [NAN, 1.0]])
+        assert (new.base, new.bases) == (0, {"b": 1, "c": 2})
+        assert new.inventory is trees.inventory
+
+
+def test_trees_without_a_score_come_last_and_equal_ones_in_their_order():
+    scores = [2.0, NAN, 1.0, -math.inf, 2.0, NAN, 1.0, 0.5] * 40
+    trees = listed([([0, 1], f"root l{i}", score) for i, score in enumerate(scores)])
+    known = [i for i, score in enumerate(scores) if not math.isnan(score)]
+    expected = sorted(known, key=lambda i: -scores[i])
+    expected += [i for i, score in enumerate(scores) if math.isnan(score)]
+    assert [trees.deprels(j)[1] for j in range(len(trees))] == [f"l{i}" for i in expected]
 
 
 def test_lists_made_of_arrays_are_checked_and_typed():
@@ -84,6 +96,10 @@ def test_lists_made_of_arrays_are_checked_and_typed():
     assert len(CandidateList.from_arrays(heads, labels, np.ones((40, 1)), k=1, **given)) == 1
     with pytest.raises(ValueError, match="k must be at least 1, got 0"):
         CandidateList.from_arrays(heads, labels, np.ones((40, 1)), k=0, **given)
+    with pytest.raises(ValueError, match=r"^labels must be int32\[40, 2\], got int64 of .*40, 1"):
+        CandidateList.from_arrays(heads, labels[:, :1], np.ones((40, 1)), **given)
+    with pytest.raises(ValueError, match=r"^scores must be float64\[_, _\], got .* \(40,\)"):
+        CandidateList.from_arrays(heads, labels, np.ones(40), **given)
     for changes, message in (
         ({"heads": trees.heads[:, 0]}, r"heads must be \[k >= 1, n >= 1\], got shape \(40,\)"),
         ({"heads": trees.heads[:0]}, r"heads must be \[k >= 1"),
@@ -95,6 +111,24 @@ def test_lists_made_of_arrays_are_checked_and_typed():
     ):
         with pytest.raises(ValueError, match=message):
             replace(trees, **changes)
+
+
+def test_a_label_that_two_threads_add_at_once_has_one_id():
+    inventory = LabelInventory(["root"])
+
+    class Slow:
+        """Whoever waits for the lock finds that another thread had it meanwhile."""
+
+        def __enter__(self):
+            inventory._lock = nullcontext()
+            inventory.add("x")
+
+        def __exit__(self, *_):
+            pass
+
+    inventory._lock = Slow()
+    assert inventory.add("x") == 1
+    assert inventory.names == ["root", "x"]
 
 
 def test_oracles_and_learning_leave_the_labels_of_lists_alone():
@@ -135,6 +169,9 @@ def test_batches_are_filled_to_the_brim():
     half = BATCH_CELLS // 2
     batches = list(in_batches([half, half, half, half, 1], lambda size: size))
     assert batches == [[half, half], [half, half], [1]]
+    # So is one after a batch that was full by its number.
+    batches = list(in_batches([1, 1, half, half], lambda size: size, most=2))
+    assert batches == [[1, 1], [half, half]]
 
 
 # Votes
@@ -369,3 +406,15 @@ def test_breakdowns_hold_each_number_under_its_name():
         "relation", "words", "%", "UAS", "LAS", "LA", "errors",
     ]  # fmt: skip
     assert len(one.notes) == 1
+    lines = one.to_markdown().splitlines()
+    assert lines[2:5] == [
+        "| relation | words | % | UAS | LAS | LA | errors |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| x | 2 | 50.0 | 50.00 | 50.00 | 100.00 | 1 |",
+    ]
+    lengths = Breakdown(["length"])
+    list(lengths.watch([(gold, gold)]))
+    assert breakdown_table("length", {"one": lengths}).notes == (
+        "errors: words without the gold HEAD and DEPREL.",  # and none about LA, which is not shown
+        "distance: of the gold head, in words.",
+    )

@@ -26,7 +26,9 @@ from tk_spacy.evaluation.report import (
     costs_table,
     further_parser,
     scores_table,
+    stages_table,
     table_2,
+    table_3,
 )
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
@@ -206,12 +208,13 @@ def test_every_row_is_the_score_of_the_system_that_it_names(cases: list[Case]) -
     base = StubReranker(cases, "base reranker", kernel=False, combiner=False)
     kernel = StubReranker(cases, "kernel reranker", kernel=True, combiner=True)
     steps: list[tuple[int, int]] = []
+    parsed: list[Sentence] = []
     gold = [case.gold for case in cases]
     part = assess(
         gold,
         [case.given for case in cases],
         base=base, kernel=kernel, seed=4, n_threads=3,
-        progress=lambda done, of: steps.append((done, of)),
+        progress=lambda done, of: steps.append((done, of)), parsed=parsed,
     )  # fmt: skip
     expected = expected_scores(cases)
     # No two systems have the same scores: a wrong row cannot hide.
@@ -227,6 +230,9 @@ def test_every_row_is_the_score_of_the_system_that_it_names(cases: list[Case]) -
     assert (part.sentences, part.words, part.trees) == (131, 131 * N_WORDS, K)
     assert part.tokens_per_second > 0
     assert steps == [(128, 131), (131, 131)]
+    assert [s.forms for s in parsed] == [s.forms for s in gold]
+    trees_shown = [(s.heads.tolist(), list(s.deprels)) for s in parsed]
+    assert trees_shown == [case.trees["final system"] for case in cases]
     assert base.threads == kernel.threads == {3}
     for tests, against in ((part.tests, "base parser"), (part.vote_tests, "plain vote")):
         assert [test.metric for test in tests] == ["uas", "las"]
@@ -388,6 +394,11 @@ def test_tables_show_each_score_under_its_heading() -> None:
         "system", "UAS", "LAS", "UAS no punct.", "LAS no punct.",
     ]  # fmt: skip
     assert table.rows == (("one", 10, 11, 12, 13), ("two", 30, 31, 32, 33))
+    assert table.to_markdown().splitlines()[2:5] == [
+        "| system | UAS | LAS | UAS no punct. | LAS no punct. |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| one | 10.00 | 11.00 | 12.00 | 13.00 |",
+    ]
 
 
 def test_a_bootstrap_says_which_system_is_better_by_how_much() -> None:
@@ -436,12 +447,15 @@ def test_a_report_says_the_same_in_markdown_and_after_json() -> None:
             assert f"| {name} | {values} |" in found
         assert "final system - base parser: +10.00 UAS [+9.00, +12.00]" in found
         assert "final system - plain vote: +1.00 LAS" in found
-    for row in (
-        "| sentences | 1,234 |", "| mean sentence length | 20.2 |", "| support parts | 5,678 |",
-        "| training time of the reranker | 9.50 s |", "| reranking, tokens/s | 4,321 |",
-        "| threads | 2 |", "| one | 1.00 s |", "| whole command | 1 min 10 s |",
-    ):  # fmt: skip
-        assert row in of_test
+    assert (
+        "**Runtime of the kernel reranker**\n\n|  |  |\n| --- | ---: |\n| sentences | 1,234 |\n"
+        "| mean sentence length | 20.2 |\n| support parts | 5,678 |\n"
+        "| training time of the reranker | 9.50 s |\n| reranking, tokens/s | 4,321 |\n"
+        "| threads | 2 |\n\n**Wall time**\n\n| stage | time |\n| --- | ---: |\n| one | 1.00 s |\n"
+        "| whole command | 1 min 10 s |\n\n"
+    ) in of_test
+    assert table_3(run).records()[0] == {"quantity": "sentences", "value": 1234}
+    assert stages_table(run).records()[0] == {"stage": "one", "time": "1.00 s"}
     assert "What the parsers cost" not in text  # no parser was trained
     assert text.endswith(
         "Peak memory, child processes included: 3 MB.\n\n"
@@ -483,3 +497,22 @@ def test_costs_stand_beside_the_score_of_the_same_parser_on_the_last_part() -> N
         ("b parser", 106, "3.00 s", None, 70),
         ("final system", 6, None, None, 20),  # of 25 and 100 words a second, one after the other
     )
+    (shown,) = [table for table in report.tables() if table.title == "What the parsers cost"]
+    lines = shown.to_markdown().splitlines()
+    assert lines[2:5] == [
+        "|  | LAS test | training | of the folds | tokens/s |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| a parser | 6.00 | 2.00 s | 5.00 s | 50 |",
+    ]
+    assert shown.records()[1] == {
+        "system": "b parser", "las": 106, "training": "3.00 s", "folds": None,
+        "tokens_per_second": 70,
+    }  # fmt: skip
+    # Without test data dev's scores stand there; a parser that was given cost no training.
+    given = replace(run, parsers={}, parser_speeds={"a": 50.0, "all": 25.0})
+    only = replace(report, parts={"dev": part(1)}, run_time=given)
+    assert costs_table(only).rows == (
+        ("a parser", 2, None, None, 50),
+        ("final system", 2, None, None, 20),
+    )
+    assert costs_table(only).columns[1].heading == "LAS dev"

@@ -223,8 +223,7 @@ class CandidateList:
         trees, bad = single_rooted(heads)
         if trees is None:
             row = int(bad[0])
-            reason = check_tree(heads[row]) or "not a tree"
-            raise CandidateError(f"candidate {row + 1} of {len(heads)}: {reason}")
+            raise CandidateError(f"candidate {row + 1} of {len(heads)}: {check_tree(heads[row])}")
         if scores.shape != (len(heads), len(sources)):
             raise ValueError(f"scores must be {(len(heads), len(sources))}, got {scores.shape}")
         check_labels(labels, len(inventory))
@@ -295,7 +294,7 @@ class CandidateList:
 
 def _by_main_score(scores: Float64) -> NDArray[np.intp]:
     """Rows by falling score of the first source, NaN last, otherwise in their order."""
-    return np.argsort(np.where(np.isnan(scores[:, 0]), np.inf, -scores[:, 0]), kind="stable")
+    return np.argsort(-scores[:, 0], kind="stable")  # which puts NaN behind all numbers
 
 
 def in_batches(
