@@ -174,7 +174,8 @@ def test_list_features_scales_are_the_mean_spread_of_each_source():
     # The unscored tree counts as the worst: 4, 2, 2.
     assert features.scales == {"s": pytest.approx(math.sqrt(8 / 9) / 2)}
     assert (features.groups, features.factor) == (("shares",), 2.0)
-    assert ListFeatures.from_dict(json.loads(json.dumps(features.to_dict()))) == features
+    for made in (features, ListFeatures.fit(lists, LIST_FEATURES)):
+        assert ListFeatures.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
 def test_list_features_let_the_reranker_trust_a_source_that_is_right():
