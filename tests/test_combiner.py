@@ -326,6 +326,7 @@ def test_combiner_is_the_same_in_every_run() -> None:
     again, same = ArcCombiner.fit_apart(gold, lists, folds=3)
     assert combiner.weights.tobytes() == again.weights.tobytes()
     assert combiner.hashed.tobytes() == again.hashed.tobytes()
+    assert combiner.hashed.shape == (2**18,)
     assert [trees.scores.tobytes() for trees in extended] == [t.scores.tobytes() for t in same]
     for trees, longer in zip(lists, extended, strict=True):
         assert longer.sources == (*SOURCES, COMBINER)
@@ -334,6 +335,10 @@ def test_combiner_is_the_same_in_every_run() -> None:
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     with pytest.raises(UserError, match="at least two candidate lists"):
         ArcCombiner.fit_apart(gold[:1], lists[:1])
+    with pytest.raises(ValueError, match="shorter"):
+        ArcCombiner.fit(gold, lists[:-1])
+    with pytest.raises(ValueError, match="longer"):
+        ArcCombiner.fit_apart(gold[:-1], lists)
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -355,6 +360,7 @@ def test_combiner_has_nothing_to_learn_where_no_word_has_a_choice(apart: bool) -
             extended = [combiner.extended(*pair) for pair in zip(gold, lists, strict=True)]
     assert not combiner.weights.any()
     assert not combiner.hashed.any()
+    assert combiner.hashed.shape == (2**18,)  # whatever was learned, as in every other model
     # The only tree is certain.
     assert [trees.scores.tolist() for trees in extended] == [[[0.0, 0.0, 0.0]]] * 2
 
