@@ -119,6 +119,10 @@ def test_weights_are_softmaxes_and_own_trees() -> None:
         np.testing.assert_allclose(weights[step + row], [0.0, 0.5, 0.5])
     assert weights[step - 1].tolist() == weights[2 * step - 1].tolist() == [0.0, 1.0, 0.0]
     np.testing.assert_allclose(weights[2 * step :], 1 / 3)  # scored nothing, and not there
+    # Nor do they depend on where the scores lie, however far from 0.
+    for shift in (-1e5, 1e5):
+        shifted = candidate_weights(trees.with_scores(trees.scores + shift), {"a": 2.0, "b": 1.0})
+        np.testing.assert_allclose(shifted, weights[: 2 * step], rtol=1e-9)
 
 
 def test_features_of_an_arc() -> None:
@@ -231,6 +235,16 @@ def test_best_trees_are_the_best_of_all_combinations(seed: int) -> None:
     )
     found = best_trees(arcs, scores, 3)
     np.testing.assert_allclose(scores[found].sum(axis=1), totals[:3])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_best_trees_take_the_first_of_labels_with_equal_scores(seed: int) -> None:
+    trees = random_list(np.random.default_rng(seed), 6, 30, labels=5)
+    arcs = ListArcs.of(trees)
+    pairs = list(zip(arcs.words.tolist(), arcs.heads.tolist(), strict=True))
+    assert len(set(pairs)) < len(pairs)
+    for row in best_trees(arcs, np.zeros(len(arcs)), 5).tolist():
+        assert [pairs.index(pairs[arc]) for arc in row] == row
 
 
 def test_plain_vote_is_the_tree_with_the_most_votes() -> None:
