@@ -139,6 +139,14 @@ def test_list_features_of_shares_weigh_by_each_source():
             )
 
 
+@pytest.mark.parametrize("shift", [-1e5, 1e5])
+def test_list_features_do_not_depend_on_where_the_scores_lie(shift):
+    trees = three_trees([[4.0, np.nan], [3.0, 1.0], [1.0, 2.0]], sources=("a", "b"), base=1)
+    features = ListFeatures(groups=LIST_FEATURES, scales={"a": 2.0, "b": 1.0})
+    found = features.encode(trees.with_scores(trees.scores + shift))
+    np.testing.assert_allclose(found, features.encode(trees), atol=1e-9)
+
+
 def test_list_features_where_a_source_scored_nothing_or_is_not_there():
     features = ListFeatures(groups=LIST_FEATURES, scales={"a": 1.0, "b": 1.0})
     none = three_trees([[4.0, np.nan], [3.0, np.nan], [1.0, np.nan]], sources=("a", "b"))

@@ -71,6 +71,7 @@ def test_merge_takes_the_best_of_each_in_turn() -> None:
     first = listed("a", {"012": -1, "011": -2, "201": -3, "202": -4}, inventory)
     second = listed("b", {"302": 9, "230": 8, "012": 7, "330": 6}, inventory)
     assert set(shown(merge([first, second], k=4))) == {"012", "302", "011", "230"}
+    assert shown(merge([second], k=2)) == ["302", "230"]
     whole = merge([first, second], k=25)
     assert shown(whole) == ["012", "011", "201", "202", "302", "230", "330"]
     assert whole.sources == ("a", "b")
