@@ -367,3 +367,12 @@ def test_a_twin_is_what_a_training_on_turned_sentences_gives(tmp_path):
     assert turned.component_names == ["parser"]
     twin = dict(both.components)["parser_backward"]
     assert twin.model.to_bytes() == turned.get_pipe("parser").model.to_bytes()
+
+
+def test_the_default_config_is_known_without_what_spacy_fills_in():
+    # The text is part of what finished parsers are known by: what debugging needs is left out.
+    config = training.load_spacy_config(None)
+    assert set(config["nlp"]) == {"lang", "pipeline", "batch_size"}
+    assert config["initialize"] == {}
+    assert "before_update" not in config["training"]
+    assert "dropout" in config["training"]
