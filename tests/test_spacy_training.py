@@ -8,6 +8,7 @@ from spacy.cli.train import train as spacy_train
 from threadpoolctl import threadpool_info
 from tiny_spacy import (
     TINY,
+    listening_config,
     nonprojective_tree,
     own_trees,
     tiny_config,
@@ -103,9 +104,11 @@ def test_train_spacy_parser_keeps_rare_relations(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "not a config that spaCy can read"),
-        ("not a config", "not a config that spaCy can read"),
+        (None, "not a config that spaCy can read: .*my.cfg"),
+        ("not a config", "not a config that spaCy can read: .*not a config"),
         ("[paths]\ntrain = null\n", r"it needs \[nlp\] and \[training\]"),
+        ("[nlp]\nlang = 'xx'\n", r"it needs \[nlp\] and \[training\]"),
+        ("[training]\nmax_steps = 1\n", r"it needs \[nlp\] and \[training\]"),
         ("[nlp]\nlang = 'xx'\n[training]\nseed = 1\n", "max_steps must be set"),
     ],
 )
@@ -376,3 +379,25 @@ def test_the_default_config_is_known_without_what_spacy_fills_in():
     assert config["initialize"] == {}
     assert "before_update" not in config["training"]
     assert "dropout" in config["training"]
+
+
+def parameters(model):
+    """The names of a model's layers, each with its parameters."""
+    return [
+        (layer.name, [layer.get_param(p).tolist() for p in layer.param_names if layer.has_param(p)])
+        for layer in model.walk()
+    ]
+
+
+def test_a_twin_of_a_listening_parser_has_the_tok2vec_that_it_was_trained_with(tmp_path):
+    config = listening_config(tmp_path / "tiny.cfg", max_steps=2)
+    data = list(generate(8, seed=3))
+    both = train_spacy_parser(data, config=config, backward=True)
+    assert both.component_names == ["tok2vec", "parser", "parser_backward"]
+    turned = train_spacy_parser([mirrored_sentence(s) for s in data], config=config)
+    expected = own_trees(turned, data)
+    training.own_tok2vec(turned, "parser")
+    turned.remove_pipe("tok2vec")
+    assert own_trees(turned, data) == expected
+    twin = dict(both.components)["parser_backward"]
+    assert parameters(twin.model) == parameters(turned.get_pipe("parser").model)
