@@ -178,7 +178,9 @@ def test_sources_work_in_threads_of_their_own_where_they_may(
 
         source.score = score
     merged = MergedSource(sources, n_threads=n_threads)
-    merged.score(SENTENCES, list(merged.candidates(SENTENCES, k=3)))
+    lists = list(merged.candidates(SENTENCES, k=3))
+    assert len(lists) == len(merged.score(SENTENCES, lists)) == len(SENTENCES)
+    assert threads
     assert (threading.get_ident() not in threads) == beside
 
 
@@ -188,11 +190,16 @@ def test_merged_source_refuses_lists_or_scores_that_are_too_few(
     tmp_path: Path, method: str, short: tuple[int, ...]
 ) -> None:
     sources = opened(tmp_path, A, B)
+    merged = MergedSource(sources, n_threads=1)
+    lists = list(merged.candidates(SENTENCES, k=3))
     for number in short:
         real = getattr(sources[number], method)
         setattr(sources[number], method, lambda *a, real=real, **k: list(real(*a, **k))[:-1])
     with pytest.raises(ValueError, match=r"shorter|longer|lists"):
-        list(MergedSource(sources, n_threads=1).candidates(SENTENCES, k=3))
+        list(merged.candidates(SENTENCES, k=3))
+    if method == "score" and len(short) == 1:
+        with pytest.raises(ValueError, match=r"shorter|longer"):
+            merged.score(SENTENCES, lists)
 
 
 def test_merged_lists_come_back_from_a_file(tmp_path: Path) -> None:
