@@ -119,6 +119,10 @@ def test_weights_are_softmaxes_and_own_trees() -> None:
         np.testing.assert_allclose(weights[step + row], [0.0, 0.5, 0.5])
     assert weights[step - 1].tolist() == weights[2 * step - 1].tolist() == [0.0, 1.0, 0.0]
     np.testing.assert_allclose(weights[2 * step :], 1 / 3)  # scored nothing, and not there
+    # Nor do they depend on where the scores lie, however far from 0.
+    for shift in (-1e5, 1e5):
+        shifted = candidate_weights(trees.with_scores(trees.scores + shift), {"a": 2.0, "b": 1.0})
+        np.testing.assert_allclose(shifted, weights[: 2 * step], rtol=1e-9)
 
 
 def test_features_of_an_arc() -> None:
@@ -233,6 +237,16 @@ def test_best_trees_are_the_best_of_all_combinations(seed: int) -> None:
     np.testing.assert_allclose(scores[found].sum(axis=1), totals[:3])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_best_trees_take_the_first_of_labels_with_equal_scores(seed: int) -> None:
+    trees = random_list(np.random.default_rng(seed), 6, 30, labels=5)
+    arcs = ListArcs.of(trees)
+    pairs = list(zip(arcs.words.tolist(), arcs.heads.tolist(), strict=True))
+    assert len(set(pairs)) < len(pairs)
+    for row in best_trees(arcs, np.zeros(len(arcs)), 5).tolist():
+        assert [pairs.index(pairs[arc]) for arc in row] == row
+
+
 def test_plain_vote_is_the_tree_with_the_most_votes() -> None:
     trees = [
         ([0, 1, 1], ["root", "x", "x"]),
@@ -326,6 +340,7 @@ def test_combiner_is_the_same_in_every_run() -> None:
     again, same = ArcCombiner.fit_apart(gold, lists, folds=3)
     assert combiner.weights.tobytes() == again.weights.tobytes()
     assert combiner.hashed.tobytes() == again.hashed.tobytes()
+    assert combiner.hashed.shape == (2**18,)
     assert [trees.scores.tobytes() for trees in extended] == [t.scores.tobytes() for t in same]
     for trees, longer in zip(lists, extended, strict=True):
         assert longer.sources == (*SOURCES, COMBINER)
@@ -334,6 +349,10 @@ def test_combiner_is_the_same_in_every_run() -> None:
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     with pytest.raises(UserError, match="at least two candidate lists"):
         ArcCombiner.fit_apart(gold[:1], lists[:1])
+    with pytest.raises(ValueError, match="shorter"):
+        ArcCombiner.fit(gold, lists[:-1])
+    with pytest.raises(ValueError, match="longer"):
+        ArcCombiner.fit_apart(gold[:-1], lists)
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -355,6 +374,7 @@ def test_combiner_has_nothing_to_learn_where_no_word_has_a_choice(apart: bool) -
             extended = [combiner.extended(*pair) for pair in zip(gold, lists, strict=True)]
     assert not combiner.weights.any()
     assert not combiner.hashed.any()
+    assert combiner.hashed.shape == (2**18,)  # whatever was learned, as in every other model
     # The only tree is certain.
     assert [trees.scores.tolist() for trees in extended] == [[[0.0, 0.0, 0.0]]] * 2
 

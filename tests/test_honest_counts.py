@@ -270,6 +270,12 @@ def test_ranks_of_equal_scores_are_in_their_order_in_long_lists():
     column = features.encode(trees)[:, features.names.index("a rank")]
     expected = -np.log1p(np.arange(k))
     np.testing.assert_allclose(column, expected - expected.mean())
+    # The same where equal scores lie apart.
+    scores = np.random.default_rng(0).integers(0, 3, size=k).tolist()
+    both = listed([([0, 1], f"root l{i}", (-i, s)) for i, s in enumerate(scores)], ("first", "a"))
+    order = sorted(range(k), key=lambda row: -scores[row])
+    column = features.encode(both)[:, features.names.index("a rank")]
+    np.testing.assert_allclose(column[order], expected - expected.mean())
     # A spread below 1 is divided by, too: of the two values one stands at 1, one at -1.
     standard = features.encode(trees)[:, features.names.index("a standard")]
     np.testing.assert_allclose(standard, [1.0] * 20 + [-1.0] * 20)

@@ -186,6 +186,7 @@ def test_learning_equals_plain_algorithm_1(options):
         assert len(found) == len(expected[type_name])
         np.testing.assert_allclose(found, expected[type_name], rtol=0, atol=1e-9)
     if settings.list_features:
+        assert reranker.list_features.factor == settings.list_scale
         named = [w.pop(name) for name in reranker.list_features.names]
         np.testing.assert_allclose(reranker.list_weights, named, rtol=1e-9, atol=1e-12)
         assert np.abs(named).max() > 0.001
@@ -193,6 +194,9 @@ def test_learning_equals_plain_algorithm_1(options):
         dense = np.zeros(1 << settings.bits)
         dense[list(w)] = list(w.values())
         np.testing.assert_allclose(reranker.weights, dense, rtol=1e-6, atol=1e-9)
+    assert stats.support_parts == sum(len(t.weights) for t in reranker.support.types.values())
+    assert (reranker.weights is None) == (not settings.manual_parts)
+    assert (reranker.list_weights is None) == (not settings.list_features)
 
 
 def test_support_scores_equal_the_sum_over_the_support():

@@ -139,6 +139,14 @@ def test_list_features_of_shares_weigh_by_each_source():
             )
 
 
+@pytest.mark.parametrize("shift", [-1e5, 1e5])
+def test_list_features_do_not_depend_on_where_the_scores_lie(shift):
+    trees = three_trees([[4.0, np.nan], [3.0, 1.0], [1.0, 2.0]], sources=("a", "b"), base=1)
+    features = ListFeatures(groups=LIST_FEATURES, scales={"a": 2.0, "b": 1.0})
+    found = features.encode(trees.with_scores(trees.scores + shift))
+    np.testing.assert_allclose(found, features.encode(trees), atol=1e-9)
+
+
 def test_list_features_where_a_source_scored_nothing_or_is_not_there():
     features = ListFeatures(groups=LIST_FEATURES, scales={"a": 1.0, "b": 1.0})
     none = three_trees([[4.0, np.nan], [3.0, np.nan], [1.0, np.nan]], sources=("a", "b"))
@@ -174,7 +182,8 @@ def test_list_features_scales_are_the_mean_spread_of_each_source():
     # The unscored tree counts as the worst: 4, 2, 2.
     assert features.scales == {"s": pytest.approx(math.sqrt(8 / 9) / 2)}
     assert (features.groups, features.factor) == (("shares",), 2.0)
-    assert ListFeatures.from_dict(json.loads(json.dumps(features.to_dict()))) == features
+    for made in (features, ListFeatures.fit(lists, LIST_FEATURES)):
+        assert ListFeatures.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
 def test_list_features_let_the_reranker_trust_a_source_that_is_right():

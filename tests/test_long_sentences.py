@@ -358,6 +358,91 @@ def test_best_trees_of_a_long_list_are_trees_where_few_words_may_change(
         assert (arcs.heads[row] != arcs.heads[start]).sum() <= 5
 
 
+def free_above(head: int, heads: Sequence[int], free: Sequence[int]) -> int:
+    """The first of a head and those above it that is free to change its own, else 0."""
+    while head and head - 1 not in free:
+        head = heads[head - 1]
+    return head
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_best_trees_of_a_long_list_are_the_best_by_the_words_that_promise_most(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All combinations of the heads of the few words, with a head for each piece of the tree."""
+    most_free, n = 3, 7
+    rng = np.random.default_rng(seed)
+    trees = random_list(rng, 4, n)
+    arcs = ListArcs.of(trees)
+    scores = rng.normal(size=len(arcs))
+    monkeypatch.setattr("tk_spacy.ensemble.combiner.reparsing.WHOLE_WORDS", n - 1)
+    monkeypatch.setattr("tk_spacy.ensemble.combiner.reparsing.MOST_FREE", most_free)
+    found = best_trees(arcs, scores, 4)
+    # By word: its heads, and of each the arc with the best label.
+    best: list[dict[int, int]] = [{} for _ in range(n)]
+    for arc, (word, head) in enumerate(zip(arcs.words.tolist(), arcs.heads.tolist(), strict=True)):
+        if head not in best[word] or scores[arc] > scores[best[word][head]]:
+            best[word][head] = arc
+    start = max(range(len(trees)), key=lambda j: scores[arcs.of_tree[j]].sum())
+    heads = trees.heads[start].tolist()
+    gains = {
+        word: max(scores[arc] for head, arc in own.items() if head != heads[word])
+        - scores[own[heads[word]]]
+        for word, own in enumerate(best)
+        if len(own) > 1
+    }
+    free = sorted(gains, key=lambda word: gains[word], reverse=True)[:most_free]
+    totals: dict[tuple[int, ...], float] = {}
+    for choice in itertools.product(*(best[word] for word in free)):
+        changed = list(heads)
+        for word, head in zip(free, choice, strict=True):
+            changed[word] = head
+        if check_tree(np.array(changed, np.int32)) is None:
+            total = sum(scores[best[word][head]] for word, head in enumerate(changed))
+            pieces = tuple(free_above(head, heads, free) for head in choice)
+            totals[pieces] = max(total, totals.get(pieces, -np.inf))
+    np.testing.assert_allclose(scores[found].sum(axis=1), sorted(totals.values(), reverse=True)[:4])
+    assert all(check_tree(arcs.heads[row]) is None for row in found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_equal_words_and_heads_of_a_long_list_the_first_are_taken(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    trees = random_list(rng, 6, 60, labels=1)
+    arcs = ListArcs.of(trees)
+    monkeypatch.setattr("tk_spacy.ensemble.combiner.reparsing.WHOLE_WORDS", 1)
+    monkeypatch.setattr("tk_spacy.ensemble.combiner.reparsing.MOST_FREE", 5)
+    scores = rng.integers(0, 3, size=len(arcs)).astype(np.float64)
+    found = best_trees(arcs, scores, 20)
+    pairs = zip(arcs.words.tolist(), arcs.heads.tolist(), strict=True)
+    score = dict(zip(pairs, scores, strict=True))
+    heads = trees.heads[scores[arcs.of_tree].sum(axis=1).argmax()].tolist()
+    choices = [sorted(set(column)) for column in trees.heads.T.tolist()]
+    gains = {
+        word: max(score[word, head] for head in own if head != heads[word])
+        - score[word, heads[word]]
+        for word, own in enumerate(choices)
+        if len(own) > 1
+    }
+    free = sorted(gains, key=lambda word: -gains[word])[:5]  # of equals the first
+    root_is_free = heads.index(0) in free
+    changed = set()
+    for row in arcs.heads[found].tolist():
+        changed |= {word for word in range(60) if row[word] != heads[word]}
+        for word in free:
+            above = free_above(row[word], heads, free)
+            alike = [
+                head
+                for head in choices[word]
+                if free_above(head, heads, free) == above and (head or root_is_free)
+            ]
+            assert row[word] == max(alike, key=lambda head: score[word, head])
+    assert changed <= set(free)
+    assert changed
+
+
 # Files
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,6 +71,7 @@ def test_merge_takes_the_best_of_each_in_turn() -> None:
     first = listed("a", {"012": -1, "011": -2, "201": -3, "202": -4}, inventory)
     second = listed("b", {"302": 9, "230": 8, "012": 7, "330": 6}, inventory)
     assert set(shown(merge([first, second], k=4))) == {"012", "302", "011", "230"}
+    assert shown(merge([second], k=2)) == ["302", "230"]
     whole = merge([first, second], k=25)
     assert shown(whole) == ["012", "011", "201", "202", "302", "230", "330"]
     assert whole.sources == ("a", "b")
@@ -86,6 +90,18 @@ def test_merge_keeps_the_own_trees_of_all() -> None:
     merged = merge([first, second], k=1)
     assert (shown(merged), merged.base, dict(merged.bases)) == (["011"], 0, {})
     assert merged.sources == ("a", "b")
+
+
+def test_merge_keeps_the_main_parser_s_own_tree_before_its_twin_s() -> None:
+    inventory = LabelInventory()
+    first = listed("a", {"012": -1, "011": -2, "201": -3}, inventory, base=1)
+    twins = replace(first, bases={"a-backward": 0})
+    second = listed("b", {"302": 9}, inventory)
+    merged = merge([twins, second], k=1)
+    assert (shown(merged), merged.base, dict(merged.bases)) == (["011"], 0, {})
+    merged = merge([twins, second], k=2)
+    assert shown(merged) == ["012", "011"]
+    assert (merged.base, dict(merged.bases)) == (1, {"a-backward": 0})
 
 
 def test_merge_needs_one_inventory() -> None:
@@ -129,6 +145,61 @@ def test_merged_source_needs_different_names(tmp_path: Path) -> None:
     (source,) = opened(tmp_path, A)
     with pytest.raises(ValueError, match="different names"):
         MergedSource([source, source])
+
+
+def test_merged_source_counts_the_seconds_of_each_source_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr(
+        "tk_spacy.ensemble.merging.time", SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    )
+    merged = MergedSource(opened(tmp_path, A, B), n_threads=1)
+    lists = list(merged.candidates(SENTENCES, k=3))
+    assert merged.seconds == [2.0, 2.0]  # their lists, and the scores of the others' trees
+    merged.score(SENTENCES, lists)
+    assert merged.seconds == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("parsers", "n_threads", "beside"), [((A, B), 2, True), ((A, B), 1, False), ((A,), 2, False)]
+)
+def test_sources_work_in_threads_of_their_own_where_they_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parsers: tuple, n_threads: int, beside: bool
+) -> None:
+    monkeypatch.setattr("tk_spacy.ensemble.merging.effective_n_threads", lambda n: n or 8)
+    sources, threads = opened(tmp_path, *parsers), set()
+    for source in sources:
+        real = source.score
+
+        def score(*given, real=real):
+            threads.add(threading.get_ident())
+            return real(*given)
+
+        source.score = score
+    merged = MergedSource(sources, n_threads=n_threads)
+    lists = list(merged.candidates(SENTENCES, k=3))
+    assert len(lists) == len(merged.score(SENTENCES, lists)) == len(SENTENCES)
+    assert threads
+    assert (threading.get_ident() not in threads) == beside
+
+
+@pytest.mark.parametrize("method", ["candidates", "score"])
+@pytest.mark.parametrize("short", [(0,), (1,), (0, 1)])
+def test_merged_source_refuses_lists_or_scores_that_are_too_few(
+    tmp_path: Path, method: str, short: tuple[int, ...]
+) -> None:
+    sources = opened(tmp_path, A, B)
+    merged = MergedSource(sources, n_threads=1)
+    lists = list(merged.candidates(SENTENCES, k=3))
+    for number in short:
+        real = getattr(sources[number], method)
+        setattr(sources[number], method, lambda *a, real=real, **k: list(real(*a, **k))[:-1])
+    with pytest.raises(ValueError, match=r"shorter|longer|lists"):
+        list(merged.candidates(SENTENCES, k=3))
+    if method == "score" and len(short) == 1:
+        with pytest.raises(ValueError, match=r"shorter|longer"):
+            merged.score(SENTENCES, lists)
 
 
 def test_merged_lists_come_back_from_a_file(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from spacy.cli.train import train as spacy_train
 from threadpoolctl import threadpool_info
 from tiny_spacy import (
     TINY,
+    listening_config,
     nonprojective_tree,
     own_trees,
     tiny_config,
@@ -16,6 +17,7 @@ from tiny_spacy import (
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.spacy_transition import training
+from tk_spacy.parsers.spacy_transition.mirror import mirrored_sentence
 from tk_spacy.parsers.spacy_transition.source import SpacySource, train_spacy_parser
 from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.treebank.conllu import Sentence, write_conllu
@@ -102,9 +104,11 @@ def test_train_spacy_parser_keeps_rare_relations(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "not a config that spaCy can read"),
-        ("not a config", "not a config that spaCy can read"),
+        (None, "not a config that spaCy can read: .*my.cfg"),
+        ("not a config", "not a config that spaCy can read: .*not a config"),
         ("[paths]\ntrain = null\n", r"it needs \[nlp\] and \[training\]"),
+        ("[nlp]\nlang = 'xx'\n", r"it needs \[nlp\] and \[training\]"),
+        ("[training]\nmax_steps = 1\n", r"it needs \[nlp\] and \[training\]"),
         ("[nlp]\nlang = 'xx'\n[training]\nseed = 1\n", "max_steps must be set"),
     ],
 )
@@ -259,3 +263,141 @@ def test_spacy_parser_short_trainings_warm_up_shortly():
     assert short["warmup_steps"] == 15
     assert shortest["warmup_steps"] == 1
     assert longer["warmup_steps"] == default["warmup_steps"] == 100
+
+
+def test_configs_keep_their_variables_and_their_own_callbacks(tmp_path):
+    path = tiny_config(tmp_path / "tiny.cfg")
+    for of in (None, path):
+        config = training.load_spacy_config(of, max_steps=77, seed=9)
+        # What refers to the steps and the seed follows them.
+        assert config.interpolate()["training"]["optimizer"]["learn_rate"]["total_steps"] == 77
+        assert config["training"]["before_to_disk"] is None
+    # A seed where the config has no [system], and one that stays where none is given.
+    bare = tmp_path / "bare.cfg"
+    text = "[nlp]\nlang = 'xx'\n[training]\nmax_steps = 3\nseed = 8\n"
+    bare.write_text(text + 'before_to_disk = {"@callbacks":"mine.v1"}\n')
+    config = training.load_spacy_config(bare, seed=4)
+    assert (config["system"], config["training"]["seed"]) == ({"seed": 4}, 4)
+    config = training.load_spacy_config(bare)
+    assert config["training"] == {
+        "max_steps": 3, "seed": 8, "before_to_disk": {"@callbacks": "mine.v1"},
+    }  # fmt: skip
+    assert "system" not in config
+
+
+def test_only_a_schedule_with_a_warm_up_is_shortened(tmp_path):
+    path = tmp_path / "my.cfg"
+    start = "[nlp]\nlang = 'xx'\n[training]\nmax_steps = 300\n"
+    rate = '[training.optimizer]\n[training.optimizer.learn_rate]\n@schedules = "my.v1"\n'
+    of_all = "warmup_steps = ${training.max_steps}\n"
+    for rest, kept in (
+        ("", None),
+        ("[training.optimizer]\nL2 = 0.5\n", {"L2": 0.5}),
+        ("[training.optimizer]\nlearn_rate = 0.25\n", {"learn_rate": 0.25}),
+        (rate, {"learn_rate": {"@schedules": "my.v1"}}),
+        (
+            rate + of_all,
+            {"learn_rate": {"@schedules": "my.v1", "warmup_steps": "${training.max_steps}"}},
+        ),
+    ):
+        path.write_text(start + rest)
+        config = training.load_spacy_config(path, max_steps=50)
+        assert config["training"]["max_steps"] == 50
+        assert config["training"].get("optimizer") == kept
+    path.write_text(start + rate + "warmup_steps = 20\n")
+    for steps, expected in ((None, 20), (100, 10), (29, 2), (19, 1), (1, 1), (210, 20)):
+        config = training.load_spacy_config(path, max_steps=steps)
+        assert config["training"]["optimizer"]["learn_rate"]["warmup_steps"] == expected
+
+
+def test_an_attribute_is_dropped_with_its_rows_wherever_it_is_embedded():
+    config = {
+        "components": {
+            "first": {"embed": {"attrs": ["NORM", "TAG", "POS"], "rows": [1, 2, 3]}},
+            "second": {"attrs": ["TAG", "NORM"], "rows": None, "deep": {"attrs": ["TAG"]}},
+            "third": {"attrs": ["NORM"], "rows": [4]},
+            "fourth": {"attrs": "TAG", "other": ["TAG"]},
+        },
+        "name": "TAG",
+        "last": {"attrs": ["POS", "TAG"], "rows": [5, 6]},
+    }
+    training.drop_attribute(config, "TAG")
+    assert config == {
+        "components": {
+            "first": {"embed": {"attrs": ["NORM", "POS"], "rows": [1, 3]}},
+            "second": {"attrs": ["NORM"], "rows": None, "deep": {"attrs": []}},
+            "third": {"attrs": ["NORM"], "rows": [4]},
+            "fourth": {"attrs": "TAG", "other": ["TAG"]},
+        },
+        "name": "TAG",
+        "last": {"attrs": ["POS"], "rows": [5]},
+    }
+
+
+def test_a_trained_pipeline_has_the_config_that_was_given(tmp_path):
+    changes = {"training__max_steps": 2, "training__eval_frequency": 7, "training__patience": 9}
+    config = training.load_spacy_config(tiny_config(tmp_path / "tiny.cfg", **changes))
+    config["paths"] = {"train": "mine.conllu", "dev": "my_dev.conllu"}
+    before = config.to_str(interpolate=False)
+    data = [nonprojective_tree()]
+    for dev in (None, data):
+        trained = train_spacy_parser(data, dev=dev, config=config)
+        assert config.to_str(interpolate=False) == before
+        found = trained.config
+        assert config["paths"].items() <= found["paths"].items()
+        assert found["corpora"] == config["corpora"]
+        for name, value in config["training"].items():
+            if name not in {"optimizer", "score_weights"}:  # spaCy itself completes these
+                assert found["training"][name] == value
+        assert found["training"]["optimizer"]["learn_rate"]["total_steps"] == 2
+    # Where the config names none of these: what spaCy prints to by itself.
+    for section in ("corpora", "paths"):
+        del config[section]
+    del config["training"]["logger"]
+    found = train_spacy_parser(data, config=config).config
+    assert found["corpora"] == {}
+    assert found["training"]["logger"] == {"@loggers": "spacy.ConsoleLogger.v1"}
+
+
+def test_a_twin_is_what_a_training_on_turned_sentences_gives(tmp_path):
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=2, training__eval_frequency=1)
+    data, dev = list(generate(8, seed=3)), list(generate(4, seed=4))
+    both = train_spacy_parser(data, dev=dev, config=config, backward=True)
+    assert both.component_names == ["parser", "parser_backward"]
+    assert both.disabled == ["parser_backward"]
+    turned_data, turned_dev = ([mirrored_sentence(s) for s in part] for part in (data, dev))
+    turned = train_spacy_parser(turned_data, dev=turned_dev, config=config)
+    assert turned.component_names == ["parser"]
+    twin = dict(both.components)["parser_backward"]
+    assert twin.model.to_bytes() == turned.get_pipe("parser").model.to_bytes()
+
+
+def test_the_default_config_is_known_without_what_spacy_fills_in():
+    # The text is part of what finished parsers are known by: what debugging needs is left out.
+    config = training.load_spacy_config(None)
+    assert set(config["nlp"]) == {"lang", "pipeline", "batch_size"}
+    assert config["initialize"] == {}
+    assert "before_update" not in config["training"]
+    assert "dropout" in config["training"]
+
+
+def parameters(model):
+    """The names of a model's layers, each with its parameters."""
+    return [
+        (layer.name, [layer.get_param(p).tolist() for p in layer.param_names if layer.has_param(p)])
+        for layer in model.walk()
+    ]
+
+
+def test_a_twin_of_a_listening_parser_has_the_tok2vec_that_it_was_trained_with(tmp_path):
+    config = listening_config(tmp_path / "tiny.cfg", max_steps=2)
+    data = list(generate(8, seed=3))
+    both = train_spacy_parser(data, config=config, backward=True)
+    assert both.component_names == ["tok2vec", "parser", "parser_backward"]
+    turned = train_spacy_parser([mirrored_sentence(s) for s in data], config=config)
+    expected = own_trees(turned, data)
+    training.own_tok2vec(turned, "parser")
+    turned.remove_pipe("tok2vec")
+    assert own_trees(turned, data) == expected
+    twin = dict(both.components)["parser_backward"]
+    assert parameters(twin.model) == parameters(turned.get_pipe("parser").model)

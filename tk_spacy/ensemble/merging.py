@@ -122,10 +122,10 @@ def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
         scores[starts[i] : starts[i + 1], columns[i] : columns[i + 1]] = trees.scores
         for name, row in {trees.sources[0]: trees.base, **trees.bases}.items():
             own[name] = starts[i] + row
-    # A parser's own trees come first, whatever their scores.
-    first = set(own.values())
+    # A parser's own trees come first, whatever their scores, and of all the main parser's.
+    main, first = own[sources[0]], set(own.values())
     ranked = sorted(
-        (0 if starts[i] + row in first else row + 1, i, starts[i] + row)
+        (0 if starts[i] + row in first else row + 1, i, starts[i] + row != main, starts[i] + row)
         for i, trees in enumerate(lists)
         for row in range(len(trees))
     )
@@ -133,6 +133,7 @@ def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
     kept = list(dict.fromkeys(int(group[row]) for *_, row in ranked))[:k]
     rows = np.flatnonzero(np.isin(group, kept))
     place = {int(group[row]): i for i, row in reversed(list(enumerate(rows.tolist())))}
+    del own[sources[0]]
     found = {name: place.get(int(group[row])) for name, row in own.items()}
     return CandidateList.from_arrays(
         heads[rows],
@@ -140,6 +141,6 @@ def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
         scores[rows],
         inventory=lists[0].inventory,
         sources=sources,
-        base=found.pop(sources[0]) or 0,
+        base=place[int(group[main])],
         bases={name: row for name, row in found.items() if row is not None},
     )

@@ -148,12 +148,13 @@ def learn(
 ) -> tuple[Reranker, TrainingStats]:
     """Run Algorithm 1 over the lists; the reranker has no combination yet.
 
+    items: from `prepare_lists`, one at least.
     progress: called with the steps done and their number.
     """
     started = time.perf_counter()
     n_threads = effective_n_threads(n_threads)
     total = len(items) * settings.iterations
-    list_features = items[0].list_features if items else None
+    list_features = items[0].list_features
     learner = Learner(
         kernel_parts=settings.kernel_parts,
         manual_parts=settings.manual_parts,

@@ -68,15 +68,12 @@ class ListArcs:
         arcs = self.of_tree.ravel()
         n = self.of_tree.shape[1]
         for row, of_candidates in zip(out, weights, strict=True):
-            row[:] = np.bincount(arcs, np.repeat(of_candidates, n), minlength=len(self))
+            row[:] = np.bincount(arcs, np.repeat(of_candidates, n))
         return out
 
     def head_shares(self, shares: Float64) -> Float64:
         """Float64[q, a]: for each arc the summed shares of all arcs of its word and head."""
-        n_pairs = int(self.with_head[-1]) + 1
-        return np.stack(
-            [np.bincount(self.with_head, row, minlength=n_pairs)[self.with_head] for row in shares]
-        )
+        return np.stack([np.bincount(self.with_head, row)[self.with_head] for row in shares])
 
 
 def own_rows(candidates: CandidateList) -> dict[str, int]:

@@ -226,7 +226,6 @@ def _train(
         nlp = spacy.load(data / ("model-best" if dev else "model-last"))
     # The model must not remember files that are gone, nor this function's logger.
     nlp.config["corpora"] = original.get("corpora", {})
-    nlp.config["paths"].update(original.get("paths", {}))
     nlp.config["training"].update(
         {"logger": {"@loggers": "spacy.ConsoleLogger.v1"}, **original["training"]}
     )
