@@ -68,7 +68,7 @@ def test_cli_properties_reach_the_parser_of_a_model(tmp_path: Path) -> None:
     result = invoke(
         "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--extra",
         "suffix2", "--folds", 2, "--epochs", 1, "--order", 1, "--bits", 12, "--threads", 1,
-        "--processes", 1, "--k", 4, "--views", "sampling",
+        "--processes", 1, "--k", 4, "--views", "sampling", "--tags", "gold",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     shown = " ".join(invoke("info", tmp_path / "model").stdout.split())

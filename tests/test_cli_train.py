@@ -195,6 +195,7 @@ def test_cli_train_the_whole_path(tmp_path: Path) -> None:
     files = treebank()
     result = invoke(
         "train", files["train"], "--dev", files["dev"], "-o", tmp_path / "model", "--folds", 2,
+        "--tags", "gold",
         "--k", 5, "--views", "spacy", "--config", tiny_config(tmp_path / "tiny.cfg"),
         "--max-steps", 10, "--no-backward", *QUICK,
     )  # fmt: skip

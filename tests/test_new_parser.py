@@ -263,7 +263,7 @@ def test_an_installed_package_needs_two_entry_points_only(tmp_path: Path) -> Non
 
     files = treebank()
     model = tmp_path / "model"
-    quick = ("--epochs", QUICK_SAMPLING["epochs"], "--order", 1, "--folds", 2, "--processes", 2)
+    quick = ("--epochs", QUICK_SAMPLING["epochs"], "--order", 1, "--folds", 2, "--tags", "gold")
     parsers = "previous,sampling,previous:back=2"
     command(
         "train", files["train"], "--dev", files["dev"], "-o", model, "--parsers", parsers, *quick

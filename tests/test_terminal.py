@@ -103,7 +103,7 @@ def test_terminal_the_longest_stage_shows_how_much_is_left(tmp_path: Path) -> No
         [
             *COMMAND.split(), "train", str(files["train"]), "--dev", str(files["dev"]),
             "-o", str(tmp_path / "m"), "--parsers", "sampling", "--epochs", "2", "--order", "1",
-            "--folds", "3", "--processes", "2", "--k", "4", "--threads", "1",
+            "--folds", "3", "--processes", "2", "--k", "4", "--threads", "1", "--tags", "gold",
         ],
         columns=120,
     )  # fmt: skip
