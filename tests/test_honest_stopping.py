@@ -27,7 +27,7 @@ from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.parsers.sampling.training import train_sampling_parser
 from tk_spacy.parsers.spacy_transition import training as spacy_training
 from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
-from tk_spacy.parsers.udpipe import training as udpipe_module
+from tk_spacy.parsers.udpipe import trainer
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.parsers.udpipe.training import train_udpipe_parser
 from tk_spacy.treebank.conllu import Sentence
@@ -496,13 +496,13 @@ def test_biaffine_parser_leaves_activations_out_in_training(name: str) -> None:
 @udpipe_parsers.needs_udpipe
 def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks: list[Any] = []
-    real = udpipe_module._run
+    real = trainer._run
 
     def spy(data: Path, *args: Any) -> Any:
         tasks.append(json.loads(data.read_text(encoding="utf-8")))
         return real(data, *args)
 
-    monkeypatch.setattr(udpipe_module, "_run", spy)
+    monkeypatch.setattr(trainer, "_run", spy)
     quick = {**udpipe_parsers.QUICK, "iterations": 4, "beam_search": 1}
     settings = UdpipeSettings(**{**quick, "seed": 0})
     parser = train_udpipe_parser(TRAIN, DEV, settings=settings)

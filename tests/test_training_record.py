@@ -30,6 +30,7 @@ from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train import pipeline as pipeline_module
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
+from tk_spacy.workflows.train.treebanks import find_treebank
 
 LEAST = {
     "epochs": 1, "order": 1, "pruner_epochs": 1, "bits": 12, "pruner_bits": 10, "restarts": 2,
@@ -356,7 +357,7 @@ def test_a_model_is_there_though_the_work_cannot_be_removed(
     made = train_pipeline(
         TrainOptions(
             **files, output=tmp_path / "model", parsers=("sampling",), folds=2, processes=1,
-            threads=1, k=3, parser_settings={"sampling": LEAST},
+            threads=1, k=3, parser_settings={"sampling": LEAST}, tags="gold",
             settings=Settings(iterations=1, bits=10, manual_parts=("arc",), kernel_parts=()),
         )
     )  # fmt: skip
@@ -386,6 +387,9 @@ def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> No
     """What spaCy's parser says of its twin is told of the model: its component asks for it."""
     plan: Any = SimpleNamespace(
         tagger=None,
+        tokenizer=None,
+        multiword=0,
+        title="UD_Owls",
         options=TrainOptions(
             train=run.files["train"],
             dev=run.files["dev"],
@@ -426,4 +430,4 @@ def test_lists_that_were_given_leave_the_pipeline_to_the_parsers(run: Run) -> No
     ],
 )
 def test_a_treebank_is_called_by_its_folder_or_file(path: str, title: str, tmp_path: Path) -> None:
-    assert pipeline_module._title(tmp_path / path) == title
+    assert find_treebank(tmp_path / path).name == title

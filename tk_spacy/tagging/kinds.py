@@ -9,12 +9,14 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import catalogue
 
 from tk_spacy.errors import UserError
-from tk_spacy.tagging.base import TaggerSpec
+
+if TYPE_CHECKING:
+    from tk_spacy.tagging.base import TaggerSpec
 
 BUILT_IN: Mapping[str, str] = {
     "udpipe": "tk_spacy.tagging.udpipe.kind:KIND",
@@ -82,7 +84,7 @@ def make_tagger(text: str, *, seed: int = 0) -> TaggerSpec:
             "-".join([name, *(f"{n}{v}" for n, v in settings.items())]), settings, seed
         )
     except UserError as error:
-        raise UserError(f"tagger {text!r}: {error}") from error
+        raise UserError(f"tagger {text!r}: {error}" if settings else str(error)) from error
     return spec
 
 
