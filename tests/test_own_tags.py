@@ -22,7 +22,8 @@ from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.evaluation.tags import score_tags
 from tk_spacy.spacy_io.corpus import read_examples
-from tk_spacy.treebank.conllu import load_treebank, write_conllu
+from tk_spacy.tagging.spacy_tagger.tagger import PipelineTagger, tagging_components
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
 from tk_spacy.workflows.info import info
 from tk_spacy.workflows.kbest import kbest
@@ -217,3 +218,19 @@ def test_a_treebank_without_upos_trains_no_tagger(tmp_path: Path) -> None:
         write_conllu(paths[name], sentences)
     with pytest.raises(UserError, match=r"train\.conllu: no word has UPOS"):
         make_plan(sampling_options(tmp_path / "m", tags="own", **paths))
+
+
+def test_the_tagger_of_any_pipeline_is_found(tmp_path: Path) -> None:
+    """Other people's components: what sets tags is asked, parsers and the rest are not."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    ruler: Any = nlp.add_pipe("attribute_ruler")
+    ruler.add([[{"TEXT": "owl"}]], {"POS": "NOUN", "MORPH": "Number=Sing"})
+    nlp.to_disk(tmp_path / "nlp")
+    assert tagging_components(nlp) == ["attribute_ruler"]
+    (tags,) = PipelineTagger(nlp).tag([load_treebank(treebank()["dev"])[0]])
+    assert set(tags.upos) == {"_"}
+    (tags,) = PipelineTagger(nlp).tag([Sentence.from_columns(forms=["owl", "owls"])])
+    assert tags.upos == ("NOUN", "_")
+    assert tags.feats == ("Number=Sing", "_")
+    assert open_tagger(tmp_path / "nlp") is None  # it declares no column that it sets

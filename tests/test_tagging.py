@@ -239,7 +239,15 @@ def test_tagging_completes_words_without_tags() -> None:
     assert Tags.of(found[1]) == Tags(
         ("A", "lb"), ("NOUN", "ADJ"), ("n", "j"), ("Case=Nom", "Case=Gen")
     )
-    assert tags.note() == "tags of 1 words without UPOS by the model's own tagger"
+    assert tags.note() == "tags of 1 word without UPOS by the model's own tagger"
+
+
+def test_tagging_completes_words_beside_whole_columns() -> None:
+    one = replace(SENTENCE, upos=("NOUN", "_"), xpos=("n", "_"), feats=("_", "_"))
+    tags = file_tags("auto")
+    (found,) = tags(iter([one]))
+    assert Tags.of(found) == Tags(("A", "B"), ("NOUN", "ADJ"), ("n", "j"), OWN.feats)
+    assert tags.note() == ("FEATS and tags of 1 word without UPOS by the model's own tagger")
 
 
 def test_tagging_looks_ahead_at_a_bounded_number_of_sentences() -> None:

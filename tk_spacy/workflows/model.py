@@ -168,16 +168,16 @@ def open_main_parser(
 def open_tagger(path: Path) -> Tagger | None:
     """The tagger of whatever has one, None where there is none.
 
-    path: directory of a model of ours, or of any spaCy pipeline.
+    path: directory of a model of ours or of any spaCy pipeline, or the name of an installed one.
     Of a pipeline it is all of its components that set tags and lemmas; where that is UDPipe's
     tagger alone, it is opened without spaCy.
     """
-    if not is_pipeline(path):
+    if path.exists() and not is_pipeline(path):
         return None
     from tk_spacy.tagging.spacy_tagger.tagger import PipelineTagger  # noqa: PLC0415
     from tk_spacy.tagging.udpipe.tagger import FORMAT, UdpipeTagger  # noqa: PLC0415
 
-    places = [child for child in sorted(path.iterdir()) if kind_of(child) == FORMAT]
+    places = [child for child in _children(path) if kind_of(child) == FORMAT]
     if places:
         return UdpipeTagger.from_disk(places[0])
     from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
@@ -204,6 +204,10 @@ def learnt_own_tags(path: Path) -> bool:
         return open_model(path).reranker.provenance.tagger is not None
     except UserError:  # a parser without a reranker
         return False
+
+
+def _children(path: Path) -> list[Path]:
+    return sorted(path.iterdir()) if path.is_dir() else []
 
 
 def open_stored_parser(path: Path) -> tuple[ParserKind, StoredParser]:

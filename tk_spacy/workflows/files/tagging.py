@@ -82,7 +82,7 @@ class FileTags:
             if replaced and tagger is not None:
                 tags = list(tagger.tag(batch))
                 for sentence, own in zip(batch, tags, strict=True):
-                    yield merged(Tags.of(sentence), own, replaced).put(sentence)
+                    yield self._completed(merged(Tags.of(sentence), own, replaced).put(sentence))
                 continue
             for sentence in batch:
                 yield self._completed(sentence)
@@ -107,10 +107,12 @@ class FileTags:
 
     def note(self) -> str | None:
         """What was taken from the tagger, in one line; None where nothing was."""
-        if self.own:
-            return f"{join(self.own, 'and')} by the model's own tagger"
+        found = [join(self.own, "and")] if self.own else []
         if self.single_words:
-            return f"tags of {self.single_words} words without UPOS by the model's own tagger"
+            words = "word" if self.single_words == 1 else "words"
+            found.append(f"tags of {self.single_words} {words} without UPOS")
+        if found:
+            return f"{join(found, 'and')} by the model's own tagger"
         if self.learnt_own and self.choice == "auto":
             return "tags are the file's, not the model's own tagger's (--tags own takes those)"
         return None
