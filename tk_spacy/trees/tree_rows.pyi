@@ -1,6 +1,9 @@
+from typing import final
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+@final
 class CheckedTrees:
     heads: NDArray[np.int32]
     def __init__(self, given: ArrayLike) -> None: ...
