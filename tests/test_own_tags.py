@@ -14,7 +14,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 from test_cli import invoke
-from trainings import Recorder, folder, options, sampling_options, treebank
+from trainings import Recorder, folder, options, sampling_options, sampling_training, treebank
 from udpipe_parsers import needs_udpipe
 
 from tk_spacy.errors import UserError
@@ -27,7 +27,7 @@ from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
 from tk_spacy.workflows.info import info
 from tk_spacy.workflows.kbest import kbest
-from tk_spacy.workflows.model import open_tagger
+from tk_spacy.workflows.model import learnt_own_tags, open_tagger
 from tk_spacy.workflows.train.inputs import make_plan
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -159,6 +159,18 @@ def test_model_says_whose_tags_it_learnt_from() -> None:
     assert set(report.tags) == {"train", "dev", "test"}
 
 
+def test_whether_a_model_has_own_tags_is_asked_without_its_weights(tmp_path: Path) -> None:
+    model, _ = own_tags_training(QUICK)
+    (tmp_path / "m" / "tk_reranker").mkdir(parents=True)
+    for name in ("config.cfg", "meta.json", "tk_reranker/meta.json"):
+        (tmp_path / "m" / name).write_bytes((model / name).read_bytes())
+    assert learnt_own_tags(tmp_path / "m")
+    assert not learnt_own_tags(sampling_training()[0])
+    assert not learnt_own_tags(tmp_path)
+    (tmp_path / "m" / "tk_reranker" / "meta.json").write_text("{", encoding="utf-8")
+    assert not learnt_own_tags(tmp_path / "m")
+
+
 def test_parse_and_kbest_of_words_alone(tmp_path: Path) -> None:
     model, _ = own_tags_training(QUICK)
     tagger = open_tagger(model)
@@ -180,8 +192,6 @@ def test_commands_take_a_choice_of_tags(tmp_path: Path) -> None:
     done = invoke("rerank", model, words_alone(), "-o", tmp_path / "b.conllu", "--tags", "mine")
     assert done.exit_code == 2
     assert "--tags mine: choose from auto, gold, own" in done.stderr
-    from trainings import sampling_training
-
     done = invoke(
         "parse", sampling_training()[0], words_alone(), "-o", tmp_path / "c.conllu", "--tags", "own"
     )

@@ -20,7 +20,7 @@ from tk_spacy.reranker.model import Reranker
 from tk_spacy.tagging.base import Tagger
 from tk_spacy.tokenizing.base import Tokenizer
 from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
-from tk_spacy.utils.serialization import RERANKER_FORMAT
+from tk_spacy.utils.serialization import META, RERANKER_FORMAT
 
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
@@ -197,12 +197,16 @@ def open_tokenizer(path: Path) -> Tokenizer | None:
 
 
 def learnt_own_tags(path: Path) -> bool:
-    """Whether a directory holds a model of ours that learnt from its own tagger's tags."""
+    """Whether a directory holds a model of ours that learnt from its own tagger's tags.
+
+    It reads what the model says of itself and no weights; False where that cannot be read.
+    """
     if not is_pipeline(path):
         return False
+    places = [child for child in _children(path) if kind_of(child) == RERANKER_FORMAT]
     try:
-        return open_model(path).reranker.provenance.tagger is not None
-    except UserError:  # a parser without a reranker
+        return any("tagger" in json.loads((p / META).read_text(encoding="utf-8")) for p in places)
+    except (OSError, ValueError, RecursionError):
         return False
 
 
