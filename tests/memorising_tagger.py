@@ -20,7 +20,7 @@ class MemorisedTags:
     known: dict[tuple[str, ...], Tags]
     columns: tuple[str, ...] = ("LEMMA", "UPOS", "XPOS", "FEATS")
 
-    def tag(self, sentences: Iterable[Sentence], *, n_threads: int | None = None) -> Iterator[Tags]:
+    def tag(self, sentences: Iterable[Sentence]) -> Iterator[Tags]:
         for sentence in sentences:
             blank = ("_",) * len(sentence)
             yield self.known.get(sentence.forms, Tags(blank, ("X",) * len(sentence), blank, blank))

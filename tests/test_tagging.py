@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import catalogue
 import pytest
 from memorising_tagger import MemorisedTags, MemorisingTagger
 from trainings import treebank
@@ -20,7 +21,8 @@ from tk_spacy.tagging.base import Tagger, Tags
 from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tagging.kinds import all_kinds, get_kind, make_tagger, taggers
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
-from tk_spacy.workflows.files.tagging import LOOKED_AT, FileTags, check_tags
+from tk_spacy.utils.validation import check_choice
+from tk_spacy.workflows.files.tagging import LOOKED_AT, TAG_CHOICES, FileTags
 
 
 def different(sentences: list[Sentence]) -> list[Sentence]:
@@ -177,10 +179,7 @@ def test_a_tagger_of_another_package_is_found() -> None:
     try:
         assert make_tagger("mine:max_steps=2").about()["max_steps"] == 2
     finally:
-        del_name = next(key for key in list(taggers.get_all()) if key == "mine")
-        import catalogue
-
-        catalogue.REGISTRY.pop(("tk_spacy", "taggers", del_name))
+        catalogue.REGISTRY.pop(("tk_spacy", "taggers", "mine"))
 
 
 # Files
@@ -195,7 +194,7 @@ OWN = Tags(("la", "lb"), ("DET", "ADJ"), ("d", "j"), ("Case=Acc", "Case=Gen"))
 
 def file_tags(choice: str, *, columns: tuple[str, ...] = MemorisedTags({}).columns) -> FileTags:
     tagger = MemorisedTags({SENTENCE.forms: OWN}, columns)
-    return FileTags(check_tags(choice), lambda: tagger, learnt_own=True)
+    return FileTags(check_choice("tags", choice, TAG_CHOICES), lambda: tagger, learnt_own=True)
 
 
 def blank(*names: str) -> Sentence:
@@ -279,4 +278,4 @@ def test_tagging_without_a_tagger() -> None:
     with pytest.raises(UserError, match="tags is 'own', but the model has no tagger"):
         list(FileTags("own", none)(iter([SENTENCE])))
     with pytest.raises(UserError, match="tags is 'mine'; choose from auto, gold, own"):
-        check_tags("mine")
+        check_choice("tags", "mine", TAG_CHOICES)

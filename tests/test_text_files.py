@@ -12,7 +12,8 @@ import pytest
 from tk_spacy.errors import TreebankError, UserError
 from tk_spacy.treebank import text_files
 from tk_spacy.treebank.text_files import looks_like_conllu, read_lines, read_text, read_vertical
-from tk_spacy.workflows.files.inputs import InputReader, check_form, form_of
+from tk_spacy.utils.validation import check_choice
+from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputReader, form_of
 
 
 def file(tmp_path: Path, content: bytes, name: str = "in.txt") -> Path:
@@ -153,14 +154,14 @@ def test_form_of_a_file_by_name_and_start(tmp_path: Path) -> None:
         path.unlink()
     assert form_of(tmp_path / "none", "auto") == "conllu"
     with pytest.raises(UserError, match="input form is 'xml'; choose from auto, text, vertical"):
-        check_form("xml")
+        check_choice("input form", "xml", INPUT_FORMS)
 
 
 def test_form_text_without_a_tokenizer_names_the_cure(tmp_path: Path) -> None:
     path = file(tmp_path, b"Owls sleep.\n")
     for form, what in (("auto", "no CoNLL-U, so taken for text"), ("text", "text")):
         with pytest.raises(UserError) as error:
-            InputReader(check_form(form), Path("my-model"), lambda: None).sentences(path)
+            InputReader(form, Path("my-model"), lambda: None).sentences(path)
         assert str(error.value) == (
             f"{path}: {what}, but the model my-model has no tokenizer; train one that has (with "
             "own tags, from a treebank with SpaceAfter=No), give the words one a line (input form "

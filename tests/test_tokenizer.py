@@ -235,9 +235,9 @@ def test_tokenizer_is_made_from_its_name() -> None:
     [
         ("gru", "unknown tokenizer 'gru'; choose from udpipe, none"),
         ("none:epochs=1", "unknown tokenizer 'none:epochs=1'"),
-        ("udpipe:epochs", "'epochs' is no setting; write NAME=NUMBER once for each, as in udpipe:"),
+        ("udpipe:epochs", "'epochs' is no setting; write NAME=VALUE once for each, as in udpipe:"),
         ("udpipe:epochs=2:epochs=3", "'epochs=3' is no setting"),
-        ("udpipe:epochs=-1", "'epochs=-1' is no setting"),
+        ("udpipe:epochs=-1", "epochs is -1; it must be from 1"),
         ("udpipe:layers=2", "unknown settings: layers; choose from epochs, dimension, batch_size"),
         ("udpipe:epochs=5000", "epochs is 5000; it must be from"),
         ("udpipe:dimension=32", "dimension is 32; choose from 16, 24, 64"),

@@ -14,11 +14,12 @@ from tk_spacy.cli.shell import EXIT_ERROR, Shell
 from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.data_notes import missing_note
-from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsCount
+from tk_spacy.treebank.enhanced import DEPS_CHOICES, DepsCount
 from tk_spacy.utils.tables import Cell, Column, Table
+from tk_spacy.utils.validation import Choice, check_choice
 from tk_spacy.workflows.files.batch import total
-from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm
-from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice
+from tk_spacy.workflows.files.inputs import INPUT_FORMS
+from tk_spacy.workflows.files.tagging import TAG_CHOICES
 from tk_spacy.workflows.files.worker import FileResult
 
 Output = Annotated[
@@ -122,7 +123,9 @@ def run_on_files(
     shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
     with shell.guard(on_interrupt=lambda: "finished files are kept"):
         with standard_input(inputs) as given, progress_of(shell) as progress:
-            results = work(given.paths, output, deps=check_deps(deps), progress=progress)
+            results = work(
+                given.paths, output, deps=chosen("--deps", deps, DEPS_CHOICES), progress=progress
+            )
         for result in results:
             result.input = given.named(result.input)
             result.error = result.error and given.named(result.error)
@@ -152,28 +155,12 @@ def run_on_files(
         raise typer.Exit(EXIT_ERROR)
 
 
-def check_deps(deps: str) -> Deps:
-    """What --deps says.  Raises OptionError for an unknown choice."""
-    for choice in DEPS_CHOICES:
-        if deps == choice:
-            return choice
-    raise OptionError(f"--deps {deps}: choose from {', '.join(DEPS_CHOICES)}")
-
-
-def tags_choice(tags: str) -> TagChoice:
-    """What --tags says.  Raises OptionError for an unknown choice."""
-    for choice in TAG_CHOICES:
-        if tags == choice:
-            return choice
-    raise OptionError(f"--tags {tags}: choose from {', '.join(TAG_CHOICES)}")
-
-
-def input_form(form: str) -> InputForm:
-    """What --input says.  Raises OptionError for an unknown choice."""
-    for choice in INPUT_FORMS:
-        if form == choice:
-            return choice
-    raise OptionError(f"--input {form}: choose from {', '.join(INPUT_FORMS)}")
+def chosen(option: str, value: str, choices: Sequence[Choice]) -> Choice:
+    """What an option says.  Raises OptionError where it is none of the choices."""
+    try:
+        return check_choice(option, value, choices)
+    except UserError as error:
+        raise OptionError(f"{option} {value}: choose from {', '.join(choices)}") from error
 
 
 def tags_notes(results: Sequence[FileResult]) -> list[str]:

@@ -14,10 +14,9 @@ from tk_spacy.cli.file_commands import (
     Overwrite,
     ParserFile,
     TagsOption,
-    check_deps,
+    chosen,
     deps_notes,
     named_files,
-    tags_choice,
     tell,
 )
 from tk_spacy.cli.shell import Json, Quiet, Shell
@@ -25,8 +24,9 @@ from tk_spacy.cli.streams import is_stdout, standard_input
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K
 from tk_spacy.parsers.names import SEARCHES
 from tk_spacy.treebank.data_notes import missing_note
-from tk_spacy.treebank.enhanced import DepsCount
+from tk_spacy.treebank.enhanced import DEPS_CHOICES, DepsCount
 from tk_spacy.utils.tables import Column, Table
+from tk_spacy.workflows.files.tagging import TAG_CHOICES
 from tk_spacy.workflows.kbest import kbest
 
 COUNTS = ("sentences", "words", "trees", "trees_per_sentence")
@@ -100,8 +100,8 @@ def kbest_cli(
                 search=search,  # type: ignore[arg-type]  # checked there
                 form=form,  # type: ignore[arg-type]
                 parser_files=named_files(parser_file, old_parser_file),
-                deps=check_deps(deps),
-                tags=tags_choice(tags),
+                deps=chosen("--deps", deps, DEPS_CHOICES),
+                tags=chosen("--tags", tags, TAG_CHOICES),
                 overwrite=overwrite,
                 progress=progress,
             )

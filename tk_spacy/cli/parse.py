@@ -15,13 +15,14 @@ from tk_spacy.cli.file_commands import (
     Output,
     Overwrite,
     TagsOption,
-    input_form,
+    chosen,
     run_on_files,
-    tags_choice,
 )
 from tk_spacy.cli.shell import Json, Quiet, Threads
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import parse_files
+from tk_spacy.workflows.files.inputs import INPUT_FORMS
+from tk_spacy.workflows.files.tagging import TAG_CHOICES
 from tk_spacy.workflows.files.worker import FileResult
 
 
@@ -65,9 +66,8 @@ def parse_cli(
 
     HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
     input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
-    by byte. Files are streamed, so
-    they may be larger than memory. For the reranked trees of a model of `tk-spacy train`, use
-    `tk-spacy rerank`.
+    by byte. Files are streamed, so they may be larger than memory. For the reranked trees of a
+    model of `tk-spacy train`, use `tk-spacy rerank`.
 
         tk-spacy parse parser in.conllu -o out.conllu
 
@@ -89,8 +89,8 @@ def parse_cli(
             paths,
             target,
             k=k,
-            tags=tags_choice(tags),
-            form=input_form(form),
+            tags=chosen("--tags", tags, TAG_CHOICES),
+            form=chosen("--input", form, INPUT_FORMS),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

@@ -17,14 +17,15 @@ from tk_spacy.cli.file_commands import (
     Overwrite,
     ParserFile,
     TagsOption,
-    input_form,
+    chosen,
     named_files,
     run_on_files,
-    tags_choice,
 )
 from tk_spacy.cli.shell import Json, Quiet, Threads
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import rerank_files
+from tk_spacy.workflows.files.inputs import INPUT_FORMS
+from tk_spacy.workflows.files.tagging import TAG_CHOICES
 from tk_spacy.workflows.files.worker import FileResult
 
 
@@ -60,9 +61,8 @@ def rerank_cli(
 
     HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
     input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
-    by byte. Files with ready
-    candidates (from `tk-spacy kbest` or another parser) are recognised and need no parsing. Files
-    are streamed, so they may be larger than memory.
+    by byte. Files with ready candidates (from `tk-spacy kbest` or another parser) are recognised
+    and need no parsing. Files are streamed, so they may be larger than memory.
 
         tk-spacy rerank model in.conllu -o out.conllu
 
@@ -84,8 +84,8 @@ def rerank_cli(
             target,
             k=k,
             parser_files=named_files(parser_file, old_parser_file),
-            tags=tags_choice(tags),
-            form=input_form(form),
+            tags=chosen("--tags", tags, TAG_CHOICES),
+            form=chosen("--input", form, INPUT_FORMS),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from tk_spacy.treebank.conllu import Sentence
 
@@ -27,13 +27,9 @@ class TagScores:
     ufeats: float
     lemmas: float
 
-    def to_dict(self) -> dict[str, float]:
-        """JSON values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, data: Mapping[str, float]) -> TagScores:
-        """The inverse of `to_dict`."""
+        """Those that a report has as JSON values."""
         return cls(words=int(data["words"]), **{n: float(data[n]) for n in cls.__slots__[1:]})
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.kinds import all_kinds, get_kind, parser_names
 from tk_spacy.parsers.names import FILE, FILE_PREFIX
+from tk_spacy.utils.requests import split_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +56,17 @@ def kinds(texts: Sequence[str]) -> set[str]:
 
 
 def _parse(text: str) -> ParserRequest:
-    kind, *settings = text.split(":")
+    kind = text.partition(":")[0]
     if kind == FILE:
         if not text.startswith(FILE_PREFIX) or text == FILE_PREFIX:
             raise UserError(f"parser {text!r}: write {FILE_PREFIX}NAME, and its trees' place")
         return ParserRequest(FILE, file=text.removeprefix(FILE_PREFIX))
-    if settings and not get_kind(kind).own_settings:
+    _, changes = split_request(text, what="parser", example="sampling:order=2:seed=7")
+    if changes and not get_kind(kind).own_settings:
         able = [name for name, known in all_kinds().items() if known.own_settings]
         raise UserError(
             f"parser {text!r}: only a {', '.join(able[:-1])} or {able[-1]} parser has settings of "
             "its own"
         )
     get_kind(kind)
-    changes: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not (name and equals and value) or name in changes:
-            raise UserError(
-                f"parser {text!r}: {setting!r} is no setting; write NAME=VALUE once for each, "
-                "as in "
-                "sampling:order=2:seed=7"
-            )
-        changes[name] = _value(value)
     return ParserRequest(kind, changes, text=text)
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text, text)

@@ -58,7 +58,7 @@ class Tagger(Protocol):
         """The columns of `COLUMNS` that it gives; the others it leaves "_"."""
         ...
 
-    def tag(self, sentences: Iterable[Sentence], *, n_threads: int | None = None) -> Iterator[Tags]:
+    def tag(self, sentences: Iterable[Sentence]) -> Iterator[Tags]:
         """The tags of each sentence from its words alone, in order."""
         ...
 

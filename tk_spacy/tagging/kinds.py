@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import catalogue
 
 from tk_spacy.errors import UserError
+from tk_spacy.utils.requests import split_request
 
 if TYPE_CHECKING:
     from tk_spacy.tagging.base import TaggerSpec
@@ -68,16 +69,7 @@ def make_tagger(text: str, *, seed: int = 0) -> TaggerSpec:
 
     Raises UserError for an unknown kind or setting.
     """
-    name, *given = text.split(":")
-    settings: dict[str, Any] = {}
-    for item in given:
-        setting, equals, value = item.partition("=")
-        if not (setting and equals and value) or setting in settings:
-            raise UserError(
-                f"tagger {text!r}: {item!r} is no setting; write NAME=VALUE once for each, as in "
-                f"{DEFAULT}:iterations=30"
-            )
-        settings[setting] = _value(value)
+    name, settings = split_request(text, what="tagger", example=f"{DEFAULT}:iterations=30")
     kind = get_kind(name)
     try:
         spec: TaggerSpec = pkgutil.resolve_name(kind.make)(
@@ -97,12 +89,3 @@ def tagger_line(kind: str, about: Mapping[str, Any]) -> str:
 def taggers_help() -> str:
     """One line about all kinds, for the help of commands."""
     return ", ".join(f"{name} ({kind.summary})" for name, kind in all_kinds().items())
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -12,6 +12,7 @@ from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.tokenizing.settings import TokenizerSettings
 from tk_spacy.tokenizing.training_text import has_text
 from tk_spacy.treebank.sentence import Sentence
+from tk_spacy.utils.requests import split_request
 from tk_spacy.utils.validation import check_names_of
 
 KIND = "udpipe"
@@ -74,18 +75,9 @@ def make_tokenizer(text: str) -> UdpipeTokenizerSpec | None:
     """
     if text == NONE:
         return None
-    name, *given = text.split(":")
+    name, settings = split_request(text, what="tokenizer", example=f"{KIND}:epochs=50")
     if name != KIND:
         raise UserError(f"unknown tokenizer {text!r}; choose from {KIND}, {NONE}")
-    settings: dict[str, Any] = {}
-    for item in given:
-        setting, _, value = item.partition("=")
-        if not (setting and value.isdecimal()) or setting in settings:
-            raise UserError(
-                f"tokenizer {text!r}: {item!r} is no setting; write NAME=NUMBER once for each, as "
-                f"in {KIND}:epochs=50"
-            )
-        settings[setting] = int(value)
     try:
         found = TokenizerSettings(**check_names_of(TokenizerSettings, settings))
     except UserError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from tk_spacy.errors import UserError
+
+Choice = TypeVar("Choice", bound=str)
 
 Limits = Mapping[str, tuple[float, float]]
 """The lowest and the highest value of settings that have some."""
@@ -58,3 +60,11 @@ def check_names_of(kind: type, data: object) -> dict[str, Any]:
     if unknown := sorted(map(str, set(data) - set(known))):
         raise UserError(f"unknown settings: {', '.join(unknown)}; choose from {', '.join(known)}")
     return dict(data)
+
+
+def check_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
+    """The one of several texts that a value is.  Raises UserError where it is none of them."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise UserError(f"{name} is {value!r}; choose from {', '.join(choices)}")

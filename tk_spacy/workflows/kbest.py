@@ -19,10 +19,11 @@ from tk_spacy.treebank.conllu import Sentence, read_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
 from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.workflows.files.external_trees import ExternalFiles
-from tk_spacy.workflows.files.records import Records, check_single, find_recipes
-from tk_spacy.workflows.files.tagging import FileTags, TagChoice, asked, check_tags
+from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes
+from tk_spacy.workflows.files.tagging import TAG_CHOICES, FileTags, TagChoice
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.model import (
     learnt_own_tags,
@@ -58,12 +59,10 @@ def kbest(
     overwrite: replace a file that no such call made.
     Raises UserError where an input is missing or the output cannot be written.
     """
-    if search not in SEARCHES:
-        raise UserError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
-    if form not in FORMS:
-        raise UserError(f"form is {form!r}; choose from {', '.join(FORMS)}")
-    if deps not in DEPS_CHOICES:
-        raise UserError(f"deps is {deps!r}; choose from {', '.join(DEPS_CHOICES)}")
+    check_choice("search", search, SEARCHES)
+    check_choice("form", form, FORMS)
+    check_choice("deps", deps, DEPS_CHOICES)
+    check_choice("tags", tags, TAG_CHOICES)
     if source.is_dir():
         raise UserError(f"{source}: a directory; give one CoNLL-U file")
     (job,) = find_jobs([source], target)
@@ -74,7 +73,7 @@ def kbest(
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
     of_file = FileTags(
-        check_tags(tags),
+        tags,
         partial(open_tagger, Path(pipeline)),
         learnt_own=learnt_own_tags(Path(pipeline)),
     )
@@ -99,7 +98,7 @@ def kbest(
         [job],
         "kbest",
         Path(pipeline),
-        {"k": k, "search": search, "form": form, "deps": deps, **asked(tags)},
+        {"k": k, "search": search, "form": form, "deps": deps, **asked(tags=tags)},
         files,
     )
     if not overwrite:

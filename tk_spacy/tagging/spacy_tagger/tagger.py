@@ -47,11 +47,8 @@ class PipelineTagger:
         }
         return tuple(name for name in COLUMNS if name in assigned)
 
-    def tag(self, sentences: Iterable[Sentence], *, n_threads: int | None = None) -> Iterator[Tags]:
-        """The tags of each sentence from its words alone, in order.
-
-        n_threads: the components use what thinc uses, whatever is asked for.
-        """
+    def tag(self, sentences: Iterable[Sentence]) -> Iterator[Tags]:
+        """The tags of each sentence from its words alone, in order."""
         docs: Iterable[Doc] = (
             doc_from_sentence(self.nlp.vocab, sentence, gold_tags=False) for sentence in sentences
         )

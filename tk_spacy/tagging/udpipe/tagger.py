@@ -40,10 +40,9 @@ class UdpipeTagger(StoredModel):
     def _loaded(self) -> Any:
         return load_model(self.model, what="tagger")
 
-    def tag(self, sentences: Iterable[Sentence], *, n_threads: int | None = None) -> Iterator[Tags]:
+    def tag(self, sentences: Iterable[Sentence]) -> Iterator[Tags]:
         """The tags of each sentence from its words alone, in order.
 
-        n_threads: UDPipe uses one whatever is asked for.
         Raises UserError where UDPipe is not installed.
         """
         library, model = udpipe(), self._loaded

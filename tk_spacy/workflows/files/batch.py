@@ -16,24 +16,24 @@ from tk_spacy.parsers.base import columns_read
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.validation import check_choice
 from tk_spacy.utils.workdir import WORK_MARK
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import (
     CONLLU_SUFFIXES,
+    INPUT_FORMS,
     TEXT_SUFFIX,
     InputForm,
     InputReader,
-    asked_form,
-    check_form,
     estimate_text,
     form_of,
     result_name,
     suffix_of,
 )
-from tk_spacy.workflows.files.records import Records, check_single, find_recipes, outdated
+from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes, outdated
 from tk_spacy.workflows.files.reranking import FileReranker
 from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
-from tk_spacy.workflows.files.tagging import FileTags, TagChoice, asked, check_tags
+from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice, of_model
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
 from tk_spacy.workflows.model import (
     learnt_own_tags,
@@ -83,9 +83,9 @@ def rerank_files(
     """
     files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files, deps, check_tags(tags), check_form(form)),
+        model, partial(_open_reranker, model, k, files, deps, tags, form),
         inputs, output, command="rerank",
-        settings={"k": k, "deps": deps, **asked(tags), **asked_form(form)}, form=form,
+        settings={"k": k, "deps": deps}, tags=tags, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
@@ -111,9 +111,9 @@ def parse_files(
     k: None for the best trees, else the length of k-best lists.
     """
     return _work_on_files(
-        model, partial(_open_parser, model, k, deps, check_tags(tags), check_form(form)),
+        model, partial(_open_parser, model, k, deps, tags, form),
         inputs, output, command="parse",
-        settings={"k": k, "deps": deps, **asked(tags), **asked_form(form)}, form=form,
+        settings={"k": k, "deps": deps}, tags=tags, form=form,
         overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
@@ -131,7 +131,11 @@ def _open_reranker(
     opened = open_model(model)
     parser_files.check(opened.external_parsers, model=model)
     return FileReranker(
-        opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps, tags=tags,
+        opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps,
+        tags=of_model(
+            tags, partial(open_tagger, model),
+            learnt_own=opened.reranker.provenance.tagger is not None,
+        ),
         reader=InputReader(form, model, partial(open_tokenizer, model)),
     )  # fmt: skip
 
@@ -152,10 +156,7 @@ def _open_parser(
     return FileParser(
         parser, k=k, n_threads=n_threads, single_root=parser.single_root,
         columns=tuple(columns_read([source])), deps=deps, inventory=inventory,
-        tags=partial(
-            FileTags, tags, partial(open_tagger, model),
-            learnt_own=learnt_own_tags(model), _opened=[],
-        ),
+        tags=of_model(tags, partial(open_tagger, model), learnt_own=learnt_own_tags(model)),
         reader=InputReader(form, model, partial(open_tokenizer, model)),
     )  # fmt: skip
 
@@ -168,6 +169,7 @@ def _work_on_files(
     *,
     command: str,
     settings: Mapping[str, Any],
+    tags: TagChoice,
     form: InputForm,
     parser_files: ExternalFiles | None = None,
     overwrite: bool,
@@ -177,10 +179,11 @@ def _work_on_files(
 ) -> list[FileResult]:
     """Do what is to be done.
 
-    settings: all else that the results depend on, JSON values.
+    settings: what the results depend on beside tags and form, JSON values.
     """
-    if settings["deps"] not in DEPS_CHOICES:
-        raise UserError(f"deps is {settings['deps']!r}; choose from {', '.join(DEPS_CHOICES)}")
+    check_choice("deps", settings["deps"], DEPS_CHOICES)
+    check_choice("tags", tags, TAG_CHOICES)
+    check_choice("input form", form, INPUT_FORMS)
     if model.is_file():  # before the files: perhaps the arguments are swapped
         raise UserError(f"{model}: a file, not a model directory; the model is given first")
     jobs = find_jobs(inputs, output, form=form)
@@ -194,6 +197,7 @@ def _work_on_files(
     if parser_files is not None:
         for job in jobs:
             parser_files.check_target(job)
+    settings = {**settings, **asked(tags=tags, form=form)}
     recipes = find_recipes(jobs, command, model, settings, parser_files)
     todo = jobs
     if not overwrite and one_file:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -20,19 +21,6 @@ CONLLU_SUFFIXES = (".conllu", ".conll")
 TEXT_SUFFIX = ".txt"
 BYTES_OF_A_SENTENCE = 120
 """About; of text whose sentences are not known yet."""
-
-
-def check_form(form: str) -> InputForm:
-    """A form of input.  Raises UserError for an unknown one."""
-    for known in INPUT_FORMS:
-        if form == known:
-            return known
-    raise UserError(f"input form is {form!r}; choose from {', '.join(INPUT_FORMS)}")
-
-
-def asked_form(form: InputForm) -> dict[str, str]:
-    """The form where it is not the default: results of before there was one stay up to date."""
-    return {} if form == "auto" else {"form": form}
 
 
 def form_of(path: Path, form: InputForm) -> Form:
@@ -70,10 +58,12 @@ class InputReader:
     opener: opens the model's tokenizer, None where it has none; called when it is needed, once.
     """
 
-    form: InputForm
-    model: Path
-    opener: Callable[[], Tokenizer | None]
-    _opened: list[Tokenizer | None] = field(default_factory=list)
+    form: InputForm = "conllu"
+    model: Path = Path()
+    opener: Callable[[], Tokenizer | None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.opener = cache(self.opener)
 
     def form_of(self, path: Path) -> Form:
         """What a file is taken for."""
@@ -94,9 +84,7 @@ class InputReader:
 
     def tokenizer(self, path: Path) -> Tokenizer:
         """The model's tokenizer.  Raises UserError, which names the file, where it has none."""
-        if not self._opened:
-            self._opened.append(self.opener())
-        tokenizer = self._opened[0]
+        tokenizer = self.opener()
         if tokenizer is None:
             what = "text" if self.form == "text" else "no CoNLL-U, so taken for text"
             raise UserError(

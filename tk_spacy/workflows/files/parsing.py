@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.kbest.writer import write_kbest
-from tk_spacy.treebank.conllu import Sentence, TreebankError, read_conllu, write_conllu
+from tk_spacy.treebank.conllu import Sentence, TreebankError, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.inputs import InputReader
@@ -97,8 +97,9 @@ class FileParser(FileWorker):
     columns: that the parser has learnt to read.
     deps: what becomes of the column DEPS.
     inventory: of the labels of lists.
-    tags: gives the sentences of a file the tags that they are parsed with; called for each file.
-    reader: of files that may be text; None where all are CoNLL-U.
+    tags: makes what gives the sentences of a file the tags that they are parsed with; None for the
+        file's.
+    reader: of the files.
     """
 
     parser: TreeParser
@@ -109,7 +110,7 @@ class FileParser(FileWorker):
     deps: Deps = "blank"
     inventory: LabelInventory = field(default_factory=LabelInventory)
     tags: Callable[[], FileTags] | None = None
-    reader: InputReader | None = None
+    reader: InputReader = field(default_factory=InputReader)
 
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
@@ -142,11 +143,7 @@ class FileParser(FileWorker):
     ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
         """Each sentence as given, with its best tree, and its list where lists are wanted."""
         # The input's trees are only compared with, and need be none.
-        sentences: Iterator[Sentence] = (
-            read_conllu(job.input, trees="any", single_root=False)
-            if self.reader is None
-            else self.reader.sentences(job.input)
-        )
+        sentences = self.reader.sentences(job.input)
         if tags is not None:
             sentences = tags(sentences)
         for batch in in_batches(sentences, len):

@@ -133,6 +133,11 @@ def model_digest(path: Path) -> str:
     return total.hexdigest()
 
 
+def asked(**choices: str) -> dict[str, str]:
+    """Choices that are not "auto", their default: results of before there were any stay current."""
+    return {name: choice for name, choice in choices.items() if choice != "auto"}
+
+
 def find_recipes(
     jobs: Sequence[Job],
     command: str,

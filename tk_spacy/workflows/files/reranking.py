@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,15 +15,14 @@ from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_la
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
-from tk_spacy.tagging.base import Tagger
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import InputReader
-from tk_spacy.workflows.files.tagging import FileTags, TagChoice
+from tk_spacy.workflows.files.tagging import FileTags
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
-from tk_spacy.workflows.model import Model, Parsers, open_tagger
+from tk_spacy.workflows.model import Model, Parsers
 
 REPORT_EVERY = 50
 
@@ -38,8 +37,9 @@ class FileReranker(FileWorker):
     k: candidates a sentence, None for the model's own number.
     parser_files: trees of other parsers for the inputs, where the model needs some.
     deps: what becomes of the column DEPS.
-    tags: whose tags the words are parsed with, see `FileTags`.
-    reader: of files that may be text; None where all are CoNLL-U or k-best files.
+    tags: makes what gives the sentences of a file the tags that they are parsed with; None for the
+        file's.
+    reader: of the files that are no k-best files.
     """
 
     model: Model
@@ -47,11 +47,10 @@ class FileReranker(FileWorker):
     n_threads: int | None = None
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
     deps: Deps = "blank"
-    tags: TagChoice = "auto"
-    reader: InputReader | None = None
+    tags: Callable[[], FileTags] | None = None
+    reader: InputReader = field(default_factory=InputReader)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Parsers | None = None
-    _tagger: list[Tagger | None] = field(default_factory=list)
 
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
@@ -63,23 +62,18 @@ class FileReranker(FileWorker):
                 filled.add(given)
                 yield given, final
 
-        reader = self.reader
-        is_text = reader is not None and reader.form_of(job.input) != "conllu"
-        file = None if is_text else TreesFile(job.input)
+        is_conllu = self.reader.form_of(job.input) == "conllu"
+        file = TreesFile(job.input) if is_conllu else None
         kbest = file is not None and file.form is not None
-        # The input's trees are only compared with, and need be none.
-        tags = FileTags(
-            self.tags,
-            partial(open_tagger, self.model.path),
-            learnt_own=self.model.reranker.provenance.tagger is not None,
-            _opened=self._tagger,  # one for all files
-        )
+        tags = None if self.tags is None or kbest else self.tags()
         sentences: Iterator[Sentence] = iter(())
-        if not kbest:
-            if file is not None:
-                sentences = tags(file.sentences(trees="any", single_root=False))
-            elif reader is not None:
-                sentences = tags(reader.sentences(job.input))
+        if file is None:
+            sentences = self.reader.sentences(job.input)
+        elif not kbest:
+            # The input's trees are only compared with, and need be none.
+            sentences = file.sentences(trees="any", single_root=False)
+        if tags is not None:
+            sentences = tags(sentences)
         if not kbest and self._own is None:
             self._own = self.model.open_parsers(self._inventory, n_threads=self.n_threads)
         if kbest and self.parser_files.paths:
@@ -97,7 +91,7 @@ class FileReranker(FileWorker):
                 (column(final, None if kbest else given) for given, final in seen(chosen)),
             )
         result.missing = tuple(filled.missing(self._columns(own=not kbest)))
-        result.deps, result.tags = column.count, None if kbest else tags.note()
+        result.deps, result.tags = column.count, None if tags is None else tags.note()
         result.seconds = time.perf_counter() - started
         return result
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Literal, get_args
 
@@ -28,7 +29,8 @@ class FileTags:
     choice: "gold" the file's; "own" the tagger's, whatever the file has; "auto" the file's where a
         column has values in the file's first sentences, the tagger's where it has none; a word
         without UPOS among others that have it gets all that it lacks from the tagger.
-    opener: opens the model's tagger, None where it has none; called when it is needed, once.
+    opener: opens the model's tagger, None where it has none; called when it is needed, perhaps
+        often (see `of_model`).
     learnt_own: whether the model learnt from its own tagger's tags, so that the file's are worth a
         word.
     own: columns that were taken from the tagger, known once sentences have come; with single_words
@@ -40,7 +42,6 @@ class FileTags:
     learnt_own: bool = False
     own: tuple[str, ...] = ()
     single_words: int = 0
-    _opened: list[Tagger | None] = field(default_factory=list)
 
     def __call__(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
         """The sentences with their tags, in order, read a little ahead.
@@ -53,7 +54,7 @@ class FileTags:
         stream = iter(sentences)
         first = list(islice(stream, LOOKED_AT))
         if self.choice == "own":
-            tagger = self._tagger()
+            tagger = self.opener()
             if tagger is None:
                 raise UserError(
                     "tags is 'own', but the model has no tagger: it was trained on gold tags; "
@@ -64,16 +65,11 @@ class FileTags:
         else:
             filled = FilledColumns(first)
             empty = [name for name in COLUMNS if name not in filled]
-            tagger = self._tagger() if empty else None
+            tagger = self.opener() if empty else None
             replaced = self.own = (
                 () if tagger is None else tuple(name for name in empty if name in tagger.columns)
             )
         yield from self._tagged(chain(first, stream), tagger, replaced)
-
-    def _tagger(self) -> Tagger | None:
-        if not self._opened:
-            self._opened.append(self.opener())
-        return self._opened[0]
 
     def _tagged(
         self, stream: Iterator[Sentence], tagger: Tagger | None, replaced: Sequence[str]
@@ -92,7 +88,7 @@ class FileTags:
         blank = [i for i, tag in enumerate(sentence.upos) if tag == NO_VALUE]
         if not blank or self.choice == "own":
             return sentence
-        tagger = self._tagger()
+        tagger = self.opener()
         if tagger is None:
             return sentence
         self.single_words += len(blank)
@@ -118,12 +114,11 @@ class FileTags:
         return None
 
 
-def check_tags(choice: str) -> TagChoice:
-    """A choice of tags.  Raises UserError for an unknown one."""
-    for known in TAG_CHOICES:
-        if choice == known:
-            return known
-    raise UserError(f"tags is {choice!r}; choose from {', '.join(TAG_CHOICES)}")
+def of_model(
+    choice: TagChoice, opener: Callable[[], Tagger | None], *, learnt_own: bool
+) -> Callable[[], FileTags]:
+    """What makes the `FileTags` of each file of a model, whose tagger is opened once."""
+    return partial(FileTags, choice, cache(opener), learnt_own)
 
 
 def merged(given: Tags, own: Tags, replaced: Sequence[str]) -> Tags:
@@ -131,8 +126,3 @@ def merged(given: Tags, own: Tags, replaced: Sequence[str]) -> Tags:
     columns = {field: getattr(given, field) for field in Tags._fields}
     columns |= {COLUMNS[name]: own.column(name) for name in replaced}
     return Tags(**columns)
-
-
-def asked(choice: TagChoice) -> dict[str, str]:
-    """The choice where it is not the default: results of before there was one stay up to date."""
-    return {} if choice == "auto" else {"tags": choice}

@@ -134,12 +134,13 @@ def make_plan(options: TrainOptions) -> Plan:
             f"dev, a tenth of train, has only {parts['dev'].words} words: scores on it are rough; "
             f"give a dev file{cure}"
         )
-    if distrusts_xpos(sentences["train"], dev):
+    trusts_xpos = not distrusts_xpos(sentences["train"], dev)
+    if not trusts_xpos:
         notes.append(XPOS_NOTE)
     if (note := morph_note(sentences["train"])) is not None:
         notes.append(note)
     columns = set(COLUMNS)
-    if distrusts_xpos(sentences["train"], dev):
+    if not trusts_xpos:
         columns.discard("XPOS")
     notes += part_notes(sentences, paths, columns=columns, train_files=train_files)
     for names in (options.settings.properties, *options.parser_extras):

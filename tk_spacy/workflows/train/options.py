@@ -19,6 +19,7 @@ from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
 from tk_spacy.tagging.kinds import make_tagger
 from tk_spacy.tokenizing.spec import KIND as DEFAULT_TOKENIZER
 from tk_spacy.tokenizing.spec import make_tokenizer
+from tk_spacy.utils.validation import check_choice
 
 DEFAULT_FOLDS = 5
 
@@ -117,8 +118,7 @@ class TrainOptions:
         if not self.train_paths:
             raise UserError("train is empty; name at least one file or folder to learn from")
         parse_specs(self.parsers)
-        if self.tags not in get_args(Tags):
-            raise UserError(f"tags is {self.tags!r}; choose from {', '.join(get_args(Tags))}")
+        check_choice("tags", self.tags, get_args(Tags))
         make_tagger(self.tagger)
         if self.tags == "gold" and (self.tagger != DEFAULT_TAGGER or "tagger" in self.asked):
             raise UserError("tagger would have no effect: tags is 'gold'; leave it out")
@@ -133,8 +133,7 @@ class TrainOptions:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
         if self.list_length > MAX_K:
             raise UserError(f"k is {self.k}; it must be {MAX_K} or less")
-        if self.search not in SEARCHES:
-            raise UserError(f"search is {self.search!r}; choose from {', '.join(SEARCHES)}")
+        check_choice("search", self.search, SEARCHES)
         if self.folds < 2:
             raise UserError(f"folds is {self.folds}; jackknifing needs at least 2")
         for name, least in (
