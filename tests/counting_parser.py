@@ -55,6 +55,9 @@ class CountingParser:
             if "UNREADABLE" in sentence.forms:
                 raise UserError(f"{sentence.path}:{sentence.line}: a word that cannot be read")
 
+    def seconds(self, words: int) -> float:
+        return words / 1000
+
     def train(
         self,
         train: Sequence[Sentence],

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tk_spacy.tagging.base import StepReport, Tags
+from tk_spacy.parsers.base import StepReport
+from tk_spacy.tagging.base import Tags
 from tk_spacy.treebank.conllu import Sentence
 
 
@@ -44,6 +45,9 @@ class MemorisingTagger:
 
     def check(self, sentences: Sequence[Sentence]) -> None:
         """It can learn from everything."""
+
+    def seconds(self, words: int) -> float:
+        return words / 1000
 
     def train(
         self,

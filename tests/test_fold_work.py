@@ -26,7 +26,6 @@ from tk_spacy.ensemble.trained_parsers import (
     remove,
     train_and_record,
     trained_state,
-    training_cost,
     training_seconds,
 )
 from tk_spacy.errors import UserError
@@ -47,14 +46,15 @@ HALVES = [sum(map(len, SENTENCES[:8])), sum(map(len, SENTENCES[8:]))]
 class Hard(CountingParser):
     """Its training takes four times as long as that of most."""
 
-    effort = 4.0
+    def seconds(self, words: int) -> float:
+        return 4 * CountingParser.seconds(self, words)
 
 
 # What is told
 
 
 def test_a_jackknife_tells_how_much_of_all_its_work_is_done(tmp_path: Path) -> None:
-    """A training costs its words times the parser's effort, lists half of it for each parser."""
+    """A training costs its seconds, lists half a millisecond a word for each parser."""
     seen: list[FoldProgress] = []
     hard = Hard(name="hard")
     jackknife.jackknife(
@@ -69,7 +69,7 @@ def test_a_jackknife_tells_how_much_of_all_its_work_is_done(tmp_path: Path) -> N
         costs += [(fold, "parse", i, 8, "", out * 0.5 * 2 / 8) for i in range(1, 9)]
         costs += [(fold, "done", 1, 1, "", 0.0)]
     total = sum(cost for *_, cost in costs)
-    assert total == 5 * (first + second) + first + second
+    assert total == pytest.approx(5 * (first + second) + first + second)
     done = 0.0
     assert len(seen) == len(costs)
     for step, (fold, stage, number, of, parser, cost) in zip(seen, costs, strict=True):
@@ -134,11 +134,9 @@ def test_a_parser_that_counts_wrongly_is_at_most_done(tmp_path: Path) -> None:
     assert steps == pytest.approx([0.0, second / 2 / whole, second / whole, second / whole])
 
 
-def test_the_effort_of_a_parser_decides_what_is_begun_first() -> None:
-    assert training_cost(Hard(), 30) == 120.0
-    assert training_cost(A, 30) == 30.0
+def test_the_seconds_of_a_training_decide_what_is_begun_first() -> None:
     tasks = WholeTraining(SENTENCES, [], [A, Hard(name="h")], directory="unused").tasks()
-    assert [task.cost for task in tasks] == [sum(HALVES), 4 * sum(HALVES)]
+    assert [task.cost for task in tasks] == [sum(HALVES) / 1000, 4 * sum(HALVES) / 1000]
     assert [task.name for task in tasks] == [
         "training a on all of train", "training h on all of train",
     ]  # fmt: skip

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from text_treebank import QUICK, part, raw, tokenizer
 
+from tk_spacy.ensemble.training_job import TrainingJob
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.parallel.executor import LocalExecutor
-from tk_spacy.tokenizing.job import TokenizerJob
+from tk_spacy.tokenizing.job import tokenizer_job
 from tk_spacy.tokenizing.paragraphs import MOST, clean, paragraphs
 from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec, make_tokenizer
 from tk_spacy.tokenizing.training import train_udpipe_tokenizer
@@ -182,28 +183,29 @@ def test_tokenizer_job_is_taken_over_and_made_again(tmp_path: Path) -> None:
     train, dev = part("train"), part("dev")
     shares: list[float] = []
 
-    def run(job: TokenizerJob) -> int:
-        tasks = job.tasks()
-        list(LocalExecutor(1).run(tasks, report=lambda name, share: shares.append(share)))
-        return len(tasks)
+    def run(job: TrainingJob) -> bool:
+        if job.is_kept:
+            return False
+        list(LocalExecutor(1).run([job.task], report=lambda name, share: shares.append(share)))
+        return True
 
-    job = TokenizerJob(spec, train, dev, tmp_path / "tokenizer")
-    assert run(job) == 1
+    job = tokenizer_job(spec, train, dev, tmp_path / "tokenizer")
+    assert run(job)
     assert shares[-1] == 1
     assert job.seconds > 0
     # The same sentences and settings give the same bytes, whoever trains them.
     assert job.open().model == tokenizer().model
-    assert run(TokenizerJob(spec, train, dev, tmp_path / "tokenizer")) == 0
+    assert not run(tokenizer_job(spec, train, dev, tmp_path / "tokenizer"))
     retagged = [replace(s, upos=("X",) * len(s)) for s in train]
-    assert run(TokenizerJob(spec, retagged, dev, tmp_path / "tokenizer")) == 0
+    assert not run(tokenizer_job(spec, retagged, dev, tmp_path / "tokenizer"))
     for other in (
-        TokenizerJob(spec, train[1:], dev, tmp_path / "tokenizer"),
-        TokenizerJob(spec, train, [], tmp_path / "tokenizer"),
-        TokenizerJob(UdpipeTokenizerSpec(), train, dev, tmp_path / "tokenizer"),
+        tokenizer_job(spec, train[1:], dev, tmp_path / "tokenizer"),
+        tokenizer_job(spec, train, [], tmp_path / "tokenizer"),
+        tokenizer_job(UdpipeTokenizerSpec(), train, dev, tmp_path / "tokenizer"),
     ):
-        assert len(other.tasks()) == 1
+        assert not other.is_kept
     (tmp_path / "tokenizer" / "tokenizer.udpipe").write_bytes(b"cut")
-    assert len(job.tasks()) == 1
+    assert not job.is_kept
 
 
 def test_tokenizer_learns_ever_slower_where_no_dev_part_chooses(

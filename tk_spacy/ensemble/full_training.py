@@ -15,7 +15,6 @@ from tk_spacy.ensemble.trained_parsers import (
     State,
     train_and_record,
     trained_state,
-    training_cost,
     training_fingerprint,
 )
 from tk_spacy.errors import UserError
@@ -72,7 +71,7 @@ class WholeTraining:
                 name=f"training {parser.name} on all of train",
                 work=_train,
                 args=(*self._data, parser, directory, fingerprint),
-                cost=training_cost(parser, words),
+                cost=parser.seconds(words),
             )
             for parser, directory, fingerprint in self._jobs
             if parser.name not in kept

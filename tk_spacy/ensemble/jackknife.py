@@ -27,7 +27,6 @@ from tk_spacy.ensemble.trained_parsers import (
     remove,
     train_and_record,
     trained_state,
-    training_cost,
     training_fingerprint,
     training_seconds,
 )
@@ -42,8 +41,8 @@ from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
 FORMAT = 6
-LISTING_EFFORT = 0.5
-"""Time to propose and score a word's trees with one parser, as part of `ParserSpec.effort`."""
+LISTING_SECONDS = 0.0005
+"""Time to propose and score a word's trees with one parser, on one core."""
 
 
 class JackknifeError(RuntimeError):
@@ -280,7 +279,7 @@ def _tasks(jobs: Sequence[_Job], todo: Sequence[_Job], sizes: Sequence[int]) -> 
                 name=f"training {parser.name} on fold {job.fold + 1}",
                 work=_train,
                 args=(job, number),
-                cost=training_cost(parser, total - held_out),
+                cost=parser.seconds(total - held_out),
             )
             for number, parser in enumerate(job.parsers)
             if not parser.given
@@ -290,7 +289,7 @@ def _tasks(jobs: Sequence[_Job], todo: Sequence[_Job], sizes: Sequence[int]) -> 
             name=f"the lists of fold {job.fold + 1}",
             work=_make_lists,
             args=(job,),
-            cost=held_out * LISTING_EFFORT * len(job.parsers),
+            cost=held_out * LISTING_SECONDS * len(job.parsers),
             after=tuple(task.name for task in trainings),
         )
         tasks += [*trainings, lists]

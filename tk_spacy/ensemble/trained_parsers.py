@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.base import ParserSpec, StepReport
+from tk_spacy.parsers.base import StepReport, Trainable
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.atomic_files import replace_directory
 
@@ -28,19 +28,14 @@ State = Literal["kept", "missing", "damaged"]
 """Missing: never finished, or made from something else."""
 
 
-def training_fingerprint(parser: ParserSpec, train: Iterable[str], dev: Iterable[str] = ()) -> str:
-    """SHA-256 of all that a trained parser depends on; train, dev: sentences as CoNLL-U."""
-    total = hashlib.sha256(json.dumps([FORMAT, parser.name, *parser.training_key()]).encode())
+def training_fingerprint(spec: Trainable, train: Iterable[str], dev: Iterable[str] = ()) -> str:
+    """SHA-256 of all that a training depends on; train, dev: sentences as CoNLL-U."""
+    total = hashlib.sha256(json.dumps([FORMAT, spec.name, *spec.training_key()]).encode())
     for name, part in (("train", train), ("dev", dev)):
         total.update(name.encode())
         for text in part:
             total.update(text.encode())
     return total.hexdigest()
-
-
-def training_cost(parser: ParserSpec, words: int) -> float:
-    """About how long a training takes beside others, in no unit: it only decides their order."""
-    return words * float(getattr(parser, "effort", 1.0))
 
 
 def trained_state(directory: Path, fingerprint: str) -> State:
@@ -72,7 +67,7 @@ def training_seconds(directory: Path) -> float:
 
 
 def train_and_record(
-    parser: ParserSpec,
+    spec: Trainable,
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
     directory: Path,
@@ -81,12 +76,12 @@ def train_and_record(
     n_threads: int | None,
     report: StepReport,
 ) -> None:
-    """Train a parser into a directory, atomically, unless it is there.
+    """Train into a directory, atomically, unless the result is there.
 
     A damaged one is removed first; one that was made from something else stays until it is
     replaced.
     """
-    if parser.given:
+    if spec.given:
         return
     state = trained_state(directory, fingerprint)
     if state == "kept":
@@ -95,7 +90,7 @@ def train_and_record(
         remove(directory)
     started = time.perf_counter()
     with replace_directory(directory) as temporary:
-        parser.train(train, dev, temporary, n_threads=n_threads, report=report)
+        spec.train(train, dev, temporary, n_threads=n_threads, report=report)
         record = {
             "fingerprint": fingerprint,
             "seconds": time.perf_counter() - started,

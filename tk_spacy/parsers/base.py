@@ -83,14 +83,11 @@ class StoredParser(StoredModel):
         return {}
 
 
-class ParserSpec(Protocol):
-    """A parser to be trained: its kind and settings.
+class Trainable(Protocol):
+    """What is trained from sentences into a directory: a parser, a tagger, a tokenizer.
 
-    kind: name of its kind.  name: as a user names it.
-    sources: what its scores are called in lists.
-    given: whether the parser is there already, so that `train` has nothing to do.
-    effort: if there is such an attribute, about how long a training takes for each word beside
-        those of other parsers, 1 where there is none: long ones are begun first.
+    kind: name of its kind.  name: as a user asks for it.
+    given: whether it is there already, so that `train` has nothing to do.
     """
 
     @property
@@ -100,9 +97,6 @@ class ParserSpec(Protocol):
     def name(self) -> str: ...  # noqa: D102
 
     @property
-    def sources(self) -> tuple[str, ...]: ...  # noqa: D102
-
-    @property
     def given(self) -> bool: ...  # noqa: D102
 
     def about(self) -> dict[str, Any]:
@@ -110,15 +104,18 @@ class ParserSpec(Protocol):
         ...
 
     def training_key(self) -> list[Any]:
-        """All that a trained parser depends on beside its sentences, JSON values."""
-        ...
-
-    def search_key(self) -> list[Any]:
-        """All that lists depend on beside the trained parser and k, JSON values."""
+        """All that the result of a training depends on beside its sentences, JSON values."""
         ...
 
     def check(self, sentences: Sequence[Sentence]) -> None:
-        """Raises UserError, naming the place, for a sentence that this parser cannot read."""
+        """Raises UserError, naming the place, for a sentence that it cannot learn from."""
+        ...
+
+    def seconds(self, words: int) -> float:
+        """About how long a training on so many words takes on one core.
+
+        Long ones are begun first, and a user is told beforehand what a training costs.
+        """
         ...
 
     def train(
@@ -130,10 +127,24 @@ class ParserSpec(Protocol):
         n_threads: int | None,
         report: StepReport,
     ) -> None:
-        """Train a parser and write it into a directory, which is there and empty.
+        """Train and write the result into a directory, which is there and empty.
 
         dev may be empty: then nothing is stopped early.  The result does not depend on n_threads.
         """
+        ...
+
+
+class ParserSpec(Trainable, Protocol):
+    """A parser to be trained: its kind and settings.
+
+    sources: what its scores are called in lists.
+    """
+
+    @property
+    def sources(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    def search_key(self) -> list[Any]:
+        """All that lists depend on beside the trained parser and k, JSON values."""
         ...
 
     def open(

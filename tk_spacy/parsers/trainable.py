@@ -12,6 +12,8 @@ from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.base import Sentences, Settings, Shared, StepReport, StoredParser
 
+SECONDS_A_WORD = 0.003
+
 OwnSettings = TypeVar("OwnSettings", bound=Settings)
 
 
@@ -79,6 +81,10 @@ class TrainableParser(ABC, Generic[OwnSettings]):
         kept = {name: settings[name] for name in settings if name not in self.search_only}
         return [self.format, kept]
 
+    def seconds(self, words: int) -> float:
+        """About how long a training takes on one core: as many a parser's; see `Trainable`."""
+        return words * SECONDS_A_WORD
+
     def search_key(self) -> list[Any]:
         """What its lists depend on besides."""
         return [getattr(self.settings, name) for name in self.search_only]
@@ -118,6 +124,10 @@ class GivenParser:
 
     __slots__ = ()
     given: ClassVar[bool] = True
+
+    def seconds(self, words: int) -> float:
+        """Nothing is trained."""
+        return 0.0
 
     def train(
         self,

@@ -5,16 +5,14 @@ A `TaggerSpec` is plain data, since the folds of the jackknife run in processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from tk_spacy.parsers.base import Trainable
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS
-
-StepReport = Callable[[int, int], None]
-"""Called with the steps of a training that are done, and their number."""
 
 
 class Tags(NamedTuple):
@@ -63,48 +61,8 @@ class Tagger(Protocol):
         ...
 
 
-class TaggerSpec(Protocol):
-    """A tagger to be trained: its kind and settings.
-
-    kind: name of its kind.  name: as a user asks for it.
-    given: always False, so that it is trained as parsers are (see `ensemble.trained_parsers`).
-    """
-
-    @property
-    def kind(self) -> str: ...  # noqa: D102  (said above)
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    @property
-    def given(self) -> bool: ...  # noqa: D102
-
-    def about(self) -> dict[str, Any]:
-        """The settings for the model's own description, JSON values."""
-        ...
-
-    def training_key(self) -> list[Any]:
-        """All that a trained tagger depends on beside its sentences, JSON values."""
-        ...
-
-    def check(self, sentences: Sequence[Sentence]) -> None:
-        """Raises UserError where the tagger cannot learn from such sentences."""
-        ...
-
-    def train(
-        self,
-        train: Sequence[Sentence],
-        dev: Sequence[Sentence],
-        directory: Path,
-        *,
-        n_threads: int | None,
-        report: StepReport,
-    ) -> None:
-        """Train a tagger and write it into a directory, which is there and empty.
-
-        dev may be empty: then nothing is stopped early.  The result does not depend on n_threads.
-        """
-        ...
+class TaggerSpec(Trainable, Protocol):
+    """A tagger to be trained: its kind and settings."""
 
     def open(self, directory: Path) -> Tagger:
         """The tagger that `train` wrote."""

@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tk_spacy.ensemble.jackknife import fold_of_sentences
-from tk_spacy.ensemble.trained_parsers import (
-    train_and_record,
-    trained_state,
-    training_cost,
-    training_fingerprint,
-    training_seconds,
-)
+from tk_spacy.ensemble.training_job import TrainingJob
 from tk_spacy.errors import UserError
-from tk_spacy.parallel.executor import Surroundings, Task, TaskError, make_executor
+from tk_spacy.parallel.executor import Task, TaskError, make_executor
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.tagging.base import Tagger, TaggerSpec
 from tk_spacy.treebank.conllu import Sentence
@@ -53,7 +46,7 @@ def tag_treebank(
     n_threads: int | None = None,
     progress: Progress | None = None,
     note: Callable[[str], None] | None = None,
-    beside: Sequence[Task] = (),
+    beside: Sequence[TrainingJob] = (),
 ) -> TaggedTreebank:
     """All parts of a treebank with predicted tags.
 
@@ -62,29 +55,32 @@ def tag_treebank(
     folds: of train, contiguous as those of the parsers' jackknife.
     processes: taggers trained at a time; the result does not depend on it.
     note: told in one line what is taken over.
-    beside: further trainings, done with these; each reports the share that is done.
+    beside: further trainings, done with these.
 
     Raises UserError where a training fails; finished ones are kept.
     """
     train, dev = parts["train"], parts.get("dev", [])
     numbers = fold_of_sentences(len(train), folds=folds)
-    jobs = [_Job(spec, train, dev, workdir / spec.name)]
-    for fold in range(folds):
-        seen = [s for s, number in zip(train, numbers, strict=True) if number != fold]
-        jobs.append(_Job(spec, seen, [], workdir / f"fold-{fold + 1:02}" / spec.name))
-    todo = [job for job in jobs if not job.is_kept()]
+    what = f"training the {spec.name} tagger"
+    jobs = [
+        TrainingJob(
+            name=f"{what} on all of train",
+            spec=spec, train=train, dev=dev, directory=workdir / spec.name,
+        )
+    ]  # fmt: skip
+    for fold in range(1, folds + 1):
+        seen = [s for s, number in zip(train, numbers, strict=True) if number != fold - 1]
+        place = workdir / f"fold-{fold:02}" / spec.name
+        jobs.append(
+            TrainingJob(
+                name=f"{what} on fold-{fold}", spec=spec, train=seen, dev=[], directory=place
+            )
+        )
+    todo = [job for job in jobs if not job.is_kept]
     if note is not None and len(todo) < len(jobs):
         note(f"taken over from {workdir}: {len(jobs) - len(todo)} of {len(jobs)} taggers")
-    tasks = [
-        Task(
-            name=f"training the {spec.name} tagger {job.place}",
-            work=_train,
-            args=(job,),
-            cost=training_cost(spec, sum(map(len, job.train))),  # type: ignore[arg-type]
-        )
-        for job in todo
-    ]
-    _run([*beside, *tasks], processes, n_threads, progress or (lambda share: None))
+    tasks = [job.task for job in (*beside, *todo) if not job.is_kept]
+    _run(tasks, processes, n_threads, progress or (lambda share: None))
     tagged: dict[str, list[Sentence]] = {}
     tagger = jobs[0].open()
     for name, sentences in parts.items():
@@ -95,50 +91,13 @@ def tag_treebank(
         for fold, job in enumerate(jobs[1:])
     ]
     tagged["train"] = [next(of_folds[number]) for number in numbers]
-    seconds = [training_seconds(job.directory) for job in jobs]
+    seconds = [job.seconds for job in jobs]
     return TaggedTreebank(tagged, tagger, {"whole": seconds[0], "folds": sum(seconds[1:])})
 
 
 def _tagged(tagger: Tagger, sentences: Sequence[Sentence]) -> list[Sentence]:
     pairs = zip(sentences, tagger.tag(sentences), strict=True)
     return [tags.put(sentence) for sentence, tags in pairs]
-
-
-class _Job:
-    """One training, as plain data for its process."""
-
-    def __init__(
-        self,
-        spec: TaggerSpec,
-        train: Sequence[Sentence],
-        dev: Sequence[Sentence],
-        directory: Path,
-    ) -> None:
-        self.spec, self.train, self.dev, self.directory = spec, train, dev, directory
-        texts = ([s.to_conllu() for s in part] for part in (train, dev))
-        any_spec: Any = spec  # its key and name are asked for, as a parser's are
-        self.fingerprint = training_fingerprint(any_spec, *texts)
-
-    @property
-    def place(self) -> str:
-        folder = self.directory.parent.name
-        return f"on {folder.replace('-0', '-')}" if folder.startswith("fold") else "on all of train"
-
-    def is_kept(self) -> bool:
-        return trained_state(self.directory, self.fingerprint) == "kept"
-
-    def open(self) -> Tagger:
-        return self.spec.open(self.directory)
-
-
-def _train(here: Surroundings, job: _Job) -> None:
-    any_spec: Any = job.spec
-    job.directory.parent.mkdir(parents=True, exist_ok=True)
-    train_and_record(
-        any_spec, job.train, job.dev, job.directory,
-        fingerprint=job.fingerprint, n_threads=here.n_threads,
-        report=lambda done, of: here.report(done / max(of, 1)),
-    )  # fmt: skip
 
 
 def _run(

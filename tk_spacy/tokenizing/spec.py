@@ -17,6 +17,8 @@ from tk_spacy.utils.validation import check_names_of
 
 KIND = "udpipe"
 NONE = "none"
+SECONDS = {16: 3.0, 24: 4.7, 64: 20.0}
+"""Of an epoch, by the network's dimension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,10 @@ class UdpipeTokenizerSpec:
                 "the treebank does not tell where words stand together (SpaceAfter=No in MISC, or "
                 "# text), so no tokenizer can be trained"
             )
+
+    def seconds(self, words: int) -> float:
+        """About how long a training takes on one core, however large the treebank."""
+        return self.settings.epochs * SECONDS[self.settings.dimension]
 
     def train(
         self,

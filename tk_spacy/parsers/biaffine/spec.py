@@ -15,6 +15,9 @@ from tk_spacy.parsers.biaffine.source import BiaffineSource
 from tk_spacy.parsers.biaffine.training import train_biaffine_parser
 from tk_spacy.parsers.trainable import TrainableParser
 
+SECONDS = 0.00012
+"""Of a word in one epoch, at the default widths."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiaffineSpec(TrainableParser[BiaffineSettings]):
@@ -47,6 +50,10 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
     def make(cls, name: str, settings: Mapping[str, Any], shared: Shared) -> Self:
         """One for a training; XPOS is read where all parsers may."""
         return cls.from_settings({"seed": shared.seed, "xpos": shared.xpos, **settings}, name=name)
+
+    def seconds(self, words: int) -> float:
+        """About how long a training takes on one core."""
+        return words * self.settings.epochs * SECONDS
 
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport

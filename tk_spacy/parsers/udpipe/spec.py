@@ -16,6 +16,9 @@ from tk_spacy.parsers.udpipe.settings import SEARCH_ONLY, UdpipeSettings
 from tk_spacy.parsers.udpipe.source import UdpipeSource
 from tk_spacy.parsers.udpipe.training import train_udpipe_parser
 
+SECONDS = 0.0002
+"""Of a word in one iteration."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UdpipeSpec(TrainableParser[UdpipeSettings]):
@@ -57,6 +60,10 @@ class UdpipeSpec(TrainableParser[UdpipeSettings]):
         """All that a trained parser depends on."""
         number, kept = TrainableParser.training_key(self)
         return [number, version(), kept]
+
+    def seconds(self, words: int) -> float:
+        """About how long a training takes on one core."""
+        return words * self.settings.iterations * SECONDS
 
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 
 COMPONENTS = {"XPOS": "tagger", "FEATS": "morphologizer", "LEMMA": "trainable_lemmatizer"}
@@ -11,3 +12,9 @@ COMPONENTS = {"XPOS": "tagger", "FEATS": "morphologizer", "LEMMA": "trainable_le
 def config_text() -> str:
     """The config that the taggers are trained with."""
     return resources.files("tk_spacy.configs").joinpath("tagger.cfg").read_text(encoding="utf-8")
+
+
+def default_steps() -> int:
+    """The steps of a training by it."""
+    (steps,) = re.findall(r"(?m)^max_steps = (\d+)$", config_text())
+    return int(steps)

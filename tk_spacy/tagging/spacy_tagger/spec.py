@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tk_spacy.errors import UserError
-from tk_spacy.tagging.base import StepReport
-from tk_spacy.tagging.spacy_tagger.config import config_text
+from tk_spacy.parsers.base import StepReport
+from tk_spacy.tagging.spacy_tagger.config import config_text, default_steps
 from tk_spacy.tagging.spacy_tagger.kind import KIND
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import FilledColumns
 
 SETTINGS = ("max_steps", "seed")
+SECONDS = 0.15
+"""Of a step."""
 
 
 def make(name: str, settings: Mapping[str, Any], seed: int) -> SpacyTaggerSpec:
@@ -39,7 +41,6 @@ class SpacyTaggerSpec:
     kind: ClassVar[str] = KIND.name
     given: ClassVar[bool] = False
     format: ClassVar[int] = 1
-    effort: ClassVar[float] = 3.0
 
     name: str = KIND.name
     seed: int = 0
@@ -62,6 +63,10 @@ class SpacyTaggerSpec:
         check_sentences(sentences)
         if "UPOS" not in FilledColumns(sentences):
             raise UserError("no word has UPOS, so no tagger can be trained; use the file's tags")
+
+    def seconds(self, words: int) -> float:
+        """About how long a training takes on one core: its steps count, not the treebank."""
+        return (self.max_steps or default_steps()) * SECONDS
 
     def train(
         self,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from spacy.util import load_config_from_str
 
 from tk_spacy.features.schema import distrusts_xpos
+from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.spacy_transition.training import shorten_warm_up, train_by_config
-from tk_spacy.tagging.base import StepReport
 from tk_spacy.tagging.spacy_tagger.config import COMPONENTS, config_text
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import FilledColumns

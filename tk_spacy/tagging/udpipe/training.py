@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.parsers.udpipe.parser import word_columns
 from tk_spacy.parsers.udpipe.trainer import run_trainer
-from tk_spacy.tagging.base import StepReport
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.tagging.udpipe.tagger import UdpipeTagger
 from tk_spacy.treebank.conllu import Sentence

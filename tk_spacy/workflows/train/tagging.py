@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tk_spacy.evaluation.tags import TagScores, score_tags
 from tk_spacy.tagging.base import Tagger
 from tk_spacy.tagging.jackknife import tag_treebank
-from tk_spacy.tokenizing.job import TokenizerJob
+from tk_spacy.tokenizing.job import tokenizer_job
 from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
 from tk_spacy.utils.progress import Stages
 from tk_spacy.workflows.train.inputs import Plan
@@ -42,7 +42,7 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
     what = f"the {plan.tagger.name} tagger"
     if plan.tokenizer is not None:
         place = options.work_directory / "tokenizer"
-        job = TokenizerJob(plan.tokenizer, gold["train"], gold.get("dev", []), place)
+        job = tokenizer_job(plan.tokenizer, gold["train"], gold.get("dev", []), place)
         what = f"a tokenizer and {what}"
         if job.is_kept:
             run.progress.note(f"taken over from {place.parent}: the tokenizer")
@@ -56,7 +56,7 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
             n_threads=options.threads,
             progress=lambda share: report(round(1000 * share), 1000),
             note=run.progress.note,
-            beside=() if job is None else job.tasks(),
+            beside=() if job is None else [job],
         )
     parts = {
         name: replace(part, sentences=made.parts[name], gold=part.sentences)
