@@ -54,6 +54,7 @@ VIEWS, VIEW_FILES, UDPIPE, UPSTREAM = "views", "view files", "udpipe", "upstream
 
 OLD_OPTIONS = (
     OldOption(("--workdir",), "paths.workdir", Path),
+    OldOption(("--name",), "model.name"),
     OldOption(("--views",), VIEWS),
     OldOption(("--epochs",), "parsers.sampling.epochs", int, 1),
     OldOption(("--order",), "parsers.sampling.order", int, 1, 3),

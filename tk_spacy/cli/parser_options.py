@@ -63,14 +63,6 @@ Seed = Annotated[
         show_default="0",
     ),
 ]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        help="Name of the model as a spaCy package, in letters, digits and underscores.",
-        show_default="the treebank's",
-    ),
-]
-
 Licence = Annotated[
     str | None,
     typer.Option(

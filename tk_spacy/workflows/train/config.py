@@ -30,11 +30,13 @@ from tk_spacy.workflows.train.config_schema import (
     Setting,
 )
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.presets import PRESETS, preset_values
 from tk_spacy.workflows.train.treebanks import PARTS
 
 if TYPE_CHECKING:
     from confection import Config
 
+PRESET = "training.preset"
 NEEDED = ("paths.train", "paths.output")
 OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system"}
 """Sections that a spaCy training config has, and ours has not."""
@@ -71,7 +73,9 @@ def train_options(
     files: dict[str, Any] = {}
     given = {} if config is None else _read(config, changes)
     places: dict[str, str] = {} if config is None else _places(config)
+    said: dict[str, dict[str, Any]] = {}
     for source, where in ((given, str(config)), (changes, "")):
+        own = said[where] = {}
         for name, value in source.items():
             place = "" if not where else f"{places.get(name, where)}: "
             if name.startswith(f"{FILES}."):
@@ -79,7 +83,8 @@ def train_options(
                 continue
             if name not in SETTINGS:
                 raise UserError(f"{place}{name} is no setting; the nearest is {nearest(name)}")
-            values[name] = _converted(name, SETTINGS[name], value, place)
+            own[name] = _converted(name, SETTINGS[name], value, place)
+    values = _together(values, said.get(str(config), {}), said[""])
     for name in NEEDED:
         if values[name] is None:
             raise OptionError(f"no {name} is given: {SETTINGS[name].about}")
@@ -88,6 +93,26 @@ def train_options(
     except UserError as error:
         ours = {name: place for name, place in places.items() if name not in changes}
         raise UserError(f"{_place_of(str(error), ours)}{error}") from error
+
+
+def _together(
+    defaults: Mapping[str, Any], of_file: Mapping[str, Any], of_changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All settings: a change goes before the file, and that before the preset and the defaults.
+
+    A file may have all settings (a model's own has): where another preset is asked for, those that
+    are as the file's own preset has them say nothing.
+    """
+    asked = of_changes.get(PRESET)
+    usual = of_file.get(PRESET, defaults[PRESET])
+    if asked not in (None, usual) and usual in PRESETS:
+        before = {**defaults, **PRESETS[usual]}
+        of_file = {name: value for name, value in of_file.items() if value != before[name]}
+    values = {**defaults, **of_file, **of_changes}
+    preset = asked or usual
+    if preset not in PRESETS:
+        return {**values, PRESET: preset}  # refused with the other options
+    return {**defaults, **preset_values(preset, values), **of_file, **of_changes, PRESET: preset}
 
 
 def raw_values(config: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from tk_spacy.reranker.training import TUNING_FOLDS
 from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
 from tk_spacy.tagging.kinds import taggers_help
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.presets import presets_help
 
 Kind = Literal["path", "paths", "text", "flag", "whole", "number", "names"]
 
@@ -281,6 +282,11 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
     },
     RERANKER: OF_RERANKER,
     "training": {
+        "preset": _own(
+            "preset",
+            f"Settings that go together, in place of the defaults: {presets_help()}.  What is "
+            "said of a single setting goes before it.",
+        ),
         "seed": _own("seed", "Seed of the parsers, the folds, the tuning split and the bootstrap."),
         "tuning_folds": _own(
             "tuning_folds",

@@ -20,6 +20,9 @@ from tk_spacy.tagging.kinds import make_tagger
 from tk_spacy.tokenizing.spec import KIND as DEFAULT_TOKENIZER
 from tk_spacy.tokenizing.spec import make_tokenizer
 from tk_spacy.utils.validation import check_choice
+from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET
+from tk_spacy.workflows.train.presets import NAMES as PRESET_NAMES
+from tk_spacy.workflows.train.presets import Preset
 
 DEFAULT_FOLDS = 5
 
@@ -69,6 +72,7 @@ class TrainOptions:
     paper_grid: beta from 0 to 3 in steps of 0.05.
     tuning_folds: rerankers trained to tune beta, each on the lists of the other folds; 1 for the
         paper's single one, on nine tenths.
+    preset: what the settings that nobody named were taken from; it is only told.
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
@@ -106,6 +110,7 @@ class TrainOptions:
     paper_grid: bool = False
     tuning_folds: int | None = None
     cross_validation: bool | None = None
+    preset: Preset = DEFAULT_PRESET
     seed: int = 0
     threads: int | None = None
     title: str | None = None
@@ -118,6 +123,7 @@ class TrainOptions:
         if not self.train_paths:
             raise UserError("train is empty; name at least one file or folder to learn from")
         parse_specs(self.parsers)
+        check_choice("preset", self.preset, PRESET_NAMES)
         check_choice("tags", self.tags, get_args(Tags))
         make_tagger(self.tagger)
         if self.tags == "gold" and (self.tagger != DEFAULT_TAGGER or "tagger" in self.asked):

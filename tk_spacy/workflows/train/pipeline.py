@@ -43,6 +43,7 @@ from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
 from tk_spacy.workflows.train.cross_validation import CROSS_VALIDATION, cross_validate
+from tk_spacy.workflows.train.estimate import estimate
 from tk_spacy.workflows.train.inputs import Plan, check_places, make_plan
 from tk_spacy.workflows.train.options import TrainOptions, package_name
 from tk_spacy.workflows.train.parts import Part
@@ -67,6 +68,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         for note in plan.notes:
             run.progress.warn(note)
         if plan.trains_parsers:
+            run.progress.note(f"preset {options.preset}: {estimate(plan).line()}")
             held.enter_context(work_directory(options.work_directory))
         validation = None
         if options.cross_validation:

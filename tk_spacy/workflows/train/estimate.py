@@ -1,0 +1,97 @@
+"""What a training will cost, estimated from its parsers, its words and the cores it may use.
+
+Each parser, tagger and tokenizer tells how long it takes on one core (`Trainable.seconds`), as
+measured on one machine; other machines may be twice as fast, or half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tk_spacy.ensemble.jackknife import LISTING_SECONDS
+from tk_spacy.parallel.threads import available_threads
+from tk_spacy.parsers.base import Trainable
+from tk_spacy.workflows.train.inputs import Plan
+
+RERANKER_SECONDS = 0.0015
+"""Combiner and rerankers, of a word of train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Wall seconds of the stages of a training, by name, on so many cores."""
+
+    stages: dict[str, float]
+    cores: int
+
+    @property
+    def seconds(self) -> float:
+        """Of all."""
+        return sum(self.stages.values())
+
+    def line(self) -> str:
+        """In one line, with the stages that matter."""
+        cores = f"{self.cores} core" + "s" * (self.cores != 1)
+        parts = [
+            f"{name} {rough(seconds)}"
+            for name, seconds in self.stages.items()
+            if seconds >= self.seconds / 20
+        ]
+        return f"about {rough(self.seconds)} on {cores} ({', '.join(parts)})"
+
+
+def estimate(plan: Plan) -> Estimate:
+    """What a training costs from its beginning; what is taken over from an earlier one is less."""
+    options = plan.options
+    cores = options.processes or min(options.threads or available_threads(), available_threads())
+    words = {name: sum(map(len, part.sentences)) for name, part in plan.parts.items()}
+    stages = dict(_stages(plan, words, cores))
+    if options.cross_validation:
+        # Each fold's system learns from the others, and one from all.
+        times = options.folds
+        stages = {name: seconds * times for name, seconds in stages.items()}
+    return Estimate(stages, cores)
+
+
+def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str, float]]:
+    n, folds = words["train"], plan.options.folds
+    if plan.tagger is not None:
+        tasks = [plan.tagger.seconds(n), *_of_folds(plan.tagger, n, folds)]
+        if plan.tokenizer is not None:
+            tasks.append(plan.tokenizer.seconds(n))
+        yield "tags", _spread(tasks, cores)
+    asked = len(plan.parsers) * LISTING_SECONDS
+    if plan.trains_parsers:
+        tasks = [parser.seconds(n) for parser in plan.parsers]
+        if plan.jackknifes:
+            for parser in plan.parsers:
+                tasks += _of_folds(parser, n, folds)
+            tasks += [asked * n / folds] * folds
+        yield "parsers", _spread(tasks, cores)
+    others = sum(number for name, number in words.items() if name != "train")
+    yield "reranker", n * RERANKER_SECONDS + others * asked / cores
+
+
+def _of_folds(spec: Trainable, words: int, folds: int) -> list[float]:
+    return [spec.seconds(words - words // folds)] * folds
+
+
+def _spread(tasks: list[float], cores: int) -> float:
+    """Wall time of tasks, the long ones begun first."""
+    ends = [0.0] * cores
+    for seconds in sorted(tasks, reverse=True):
+        ends.sort()
+        ends[0] += seconds
+    return max(ends)
+
+
+def rough(seconds: float) -> str:
+    """A time as an estimate is told: 40 seconds, 12 minutes, 3 hours."""
+    if seconds < 90:
+        return f"{max(10, round(seconds, -1)):.0f} seconds"
+    minutes = seconds / 60
+    if minutes < 90:
+        return f"{minutes:.0f} minutes" if minutes < 20 else f"{5 * round(minutes / 5)} minutes"
+    hours = minutes / 60
+    return f"{hours:.1f} hours" if hours < 10 else f"{hours:.0f} hours"

@@ -1,0 +1,85 @@
+"""Presets: settings that go together, from a quick training to the best one that is worth its time.
+
+A preset stands in for the defaults: what a config or an option says goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from tk_spacy.parsers.names import BIAFFINE, DEFAULT_PARSERS, SAMPLING, SPACY
+
+Preset = Literal["quick", "standard", "best"]
+NAMES: tuple[Preset, ...] = get_args(Preset)
+DEFAULT: Preset = "standard"
+
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "quick": {
+            "tags.tagger": "udpipe:iterations=5",
+            "tags.tokenizer": "udpipe:epochs=10",
+            "parsers.names": (SAMPLING, BIAFFINE),
+            f"parsers.{BIAFFINE}.epochs": 20,
+            "lists.folds": 3,
+        },
+        "standard": {},
+        "best": {
+            "parsers.names": (
+                SAMPLING, SPACY, BIAFFINE, f"{BIAFFINE}:seed=1", f"{BIAFFINE}:seed=2",
+            ),
+            f"parsers.{BIAFFINE}.epochs": 45,
+            f"parsers.{SPACY}.max_steps": 1500,
+        },
+    }
+)  # fmt: skip
+"""The settings of each preset by dotted names, where they are not the defaults."""
+
+SUMMARY = {
+    "quick": "two parsers, three folds: a quarter of the time",
+    "standard": "three kinds of parsers, five folds",
+    "best": "five parsers, trained longer: three times the time",
+}
+"""What each is, for help."""
+
+
+KINDS_WITH_SETTINGS = {
+    name.split(".")[1]
+    for values in PRESETS.values()
+    for name in values
+    if name.startswith("parsers.") and name != "parsers.names"
+}
+"""Kinds of parsers of which a preset says something."""
+
+
+def presets_help() -> str:
+    """All presets in words."""
+    return "; ".join(f"{name}: {SUMMARY[name]}" for name in NAMES)
+
+
+def preset_values(preset: Preset, said: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a preset that concern a training.
+
+    said: all settings without it, the user's and the defaults.  What the preset says of parsers
+    that the user leaves out, of tags where those of the files are taken, and of the folds and
+    parsers of lists that are ready, is left out.
+    """
+    values = dict(PRESETS[preset])
+    if said["tags.source"] == "gold":
+        del_section(values, "tags")
+    if said["parsers.spacy.pipeline"] is not None:
+        del_section(values, f"parsers.{SPACY}")
+    names = said["parsers.names"]
+    if names == DEFAULT_PARSERS:
+        names = values.get("parsers.names", names)
+    kinds = {name.partition(":")[0] for name in names}
+    for kind in KINDS_WITH_SETTINGS - kinds:
+        del_section(values, f"parsers.{kind}")
+    return values
+
+
+def del_section(values: dict[str, Any], section: str) -> None:
+    """Remove the values of a section of a config."""
+    for name in [name for name in values if name.rpartition(".")[0] == section]:
+        del values[name]
