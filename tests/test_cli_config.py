@@ -98,6 +98,7 @@ def test_cli_train_options_change_a_config(tmp_path: Path, options_of) -> None:
 # write instead.
 OLD: list[tuple[tuple[object, ...], dict[str, Any], str]] = [
     (("--workdir", "w"), {"workdir": Path("w")}, "--set paths.workdir=w"),
+    (("--name", "my_model"), {"name": "my_model"}, "--set model.name=my_model"),
     (("--processes", 3), {"processes": 3}, "--set machine.processes=3"),
     (("--views", "sampling"), {"parsers": ("sampling",)}, "--parsers sampling"),
     (
