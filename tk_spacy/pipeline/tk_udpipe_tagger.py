@@ -108,7 +108,7 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
         nlp: Language | None = None,
         model: str | Path | None = None,
     ) -> None:
-        """Train a tagger from the examples' tags, or load a trained one.
+        """Train a tagger from the references' tags, or load a trained one.
 
         model: directory of a tagger, or of a pipeline with a component of this one's name.
         Raises UserError where the settings do not fit, or the examples have no tags.
@@ -123,7 +123,7 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
         from tk_spacy.tagging.udpipe.training import train_udpipe_tagger  # noqa: PLC0415
 
         spec = make(self.name, self.settings, 0)
-        sentences = gold_sentences(get_examples())
+        sentences = gold_sentences(get_examples(), tags="gold")
         spec.check(sentences)
         self.tagger = train_udpipe_tagger(sentences, settings=spec.settings)
 
