@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from spacy.cli import app
+from spacy.cli._util import app
 from typer.core import TyperCommand
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from spacy.scorer import Scorer
 from spacy.tokens import Token
+from spacy.util import registry
 
 if TYPE_CHECKING:
     from spacy.training import Example
+
+ScoreDict = dict[str, Any]
+
+DEPENDENCY_SCORER = {"@scorers": "tk_spacy.dependency_scorer.v1"}
+TAGGING_SCORER = {"@scorers": "tk_spacy.tagging_scorer.v1"}
+"""What a component's config says of its scorer, by default; null for none."""
+
 PUNCTUATION_LABELS = ("p", "punct")  # as spaCy's parser leaves them out of its scores
 SCORE_WEIGHTS: dict[str, float | None] = {
     "dep_uas": 0.5,
@@ -21,12 +29,28 @@ SCORE_WEIGHTS: dict[str, float | None] = {
 """What `spacy train` makes of the scores of `score_dependencies`: part of its score, or shown."""
 
 
+@registry.scorers(DEPENDENCY_SCORER["@scorers"])
+def make_dependency_scorer() -> Callable[..., ScoreDict]:
+    """`score_dependencies`, for the config of any parser."""
+    return score_dependencies
+
+
+@registry.scorers(TAGGING_SCORER["@scorers"])
+def make_tagging_scorer() -> Callable[..., ScoreDict]:
+    """`score_tagging`, for the config of any tagger."""
+    return score_tagging
+
+
 def _lower_label(token: Token, attr: str) -> str:
     return token.vocab.strings.as_string(getattr(token, attr)).lower()
 
 
-def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Attachment scores by spaCy's Scorer, without punctuation and (`..._with_punct`) with it."""
+def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> ScoreDict:
+    """Attachment scores by spaCy's Scorer, 0 to 1, on lower-cased labels with their subtypes.
+
+    dep_uas, dep_las, dep_las_per_type: without punctuation, as spaCy's parser reports them.
+    dep_uas_with_punct, dep_las_with_punct: of all tokens but white space.
+    """
     examples = list(examples)
     kwargs = {**kwargs, "getter": _lower_label}
     scores = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": PUNCTUATION_LABELS})
@@ -36,7 +60,7 @@ def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> dict[str, 
     return scores
 
 
-def score_tagging(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
+def score_tagging(examples: Iterable[Example], **_: Any) -> ScoreDict:
     """Accuracies of TAG, POS, MORPH (the whole of it) and LEMMA by spaCy's Scorer, 0 to 1."""
     examples = list(examples)
     scores: dict[str, Any] = {}

@@ -35,7 +35,7 @@ def create_jackknifed_reader(
     seed: int = 0,
     limit: int = 0,
 ) -> Callable[[Language], Iterator[Example]]:
-    """Corpus reader for `spacy train`: one sentence a Doc, with tags of taggers that did not see it.
+    """Corpus reader for `spacy train`: a sentence a Doc, tagged by taggers that did not see it.
 
     Parsers and the reranker learn from these tags, taggers from those of the references, the
     file's.  The taggers are trained when the corpus is first read.
