@@ -9,6 +9,8 @@ from spacy.scorer import Scorer
 from spacy.tokens import Token
 from spacy.util import registry
 
+from tk_spacy.errors import UserError
+
 if TYPE_CHECKING:
     from spacy.training import Example
 
@@ -41,6 +43,22 @@ def make_tagging_scorer() -> Callable[..., ScoreDict]:
     return score_tagging
 
 
+def _alignable(examples: Iterable[Example]) -> list[Example]:
+    """The examples.  Raises UserError where the words of one cannot be matched to the gold ones."""
+    found = list(examples)
+    for number, example in enumerate(found, start=1):
+        try:
+            _ = example.alignment
+        except ValueError as error:
+            raise UserError(
+                f"example {number}: the words found in its text are not the gold ones and do not "
+                f"spell them, as of a multiword token, and spaCy cannot score that: {error}; have "
+                "the gold words parsed (spacy evaluate --gold-preproc), or score files of text by "
+                "aligned F1 (udeval)"
+            ) from error
+    return found
+
+
 def _lower_label(token: Token, attr: str) -> str:
     return token.vocab.strings.as_string(getattr(token, attr)).lower()
 
@@ -51,7 +69,7 @@ def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> ScoreDict:
     dep_uas, dep_las, dep_las_per_type: without punctuation, as spaCy's parser reports them.
     dep_uas_with_punct, dep_las_with_punct: of all tokens but white space.
     """
-    examples = list(examples)
+    examples = _alignable(examples)
     kwargs = {**kwargs, "getter": _lower_label}
     scores = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": PUNCTUATION_LABELS})
     with_punct = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": ()})
@@ -62,7 +80,7 @@ def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> ScoreDict:
 
 def score_tagging(examples: Iterable[Example], **_: Any) -> ScoreDict:
     """Accuracies of TAG, POS, MORPH (the whole of it) and LEMMA by spaCy's Scorer, 0 to 1."""
-    examples = list(examples)
+    examples = _alignable(examples)
     scores: dict[str, Any] = {}
     for attribute in ("tag", "pos", "lemma"):
         scores |= Scorer.score_token_attr(examples, attribute)

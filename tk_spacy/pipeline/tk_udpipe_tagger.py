@@ -80,6 +80,11 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
     def tagger(self, value: "UdpipeTagger | None") -> None:
         self._take(value)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The UPOS tags that it can give, for meta.json; empty where they are not known."""
+        return () if self._trained is None else self._trained.labels
+
     def predict(self, docs: Sequence[Doc]) -> "list[list[tuple[Sequence[int], Tags]]]":
         """Places and tags of the words of each Doc's sentences; the Docs stay as they are.
 
