@@ -110,6 +110,7 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
             )
         self._trained = value
         self._warned = set()
+        resolve_optimizer(self.nlp)  # which spaCy does not where it makes one by itself
 
     def _needed(self) -> Trained:
         """The model.  Raises UserError where there is none."""
@@ -198,7 +199,6 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Take the model of `to_bytes`.  Raises ModelError where the bytes are none."""
         self._take(self._model_class().from_bytes(data) if data else None)
-        resolve_optimizer(self.nlp)
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -214,7 +214,6 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         path = Path(path)
         is_empty = path.is_dir() and not any(path.iterdir())
         self._take(None if is_empty else self._model_class().from_disk(path))
-        resolve_optimizer(self.nlp)
         return self
 
 
