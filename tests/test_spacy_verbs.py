@@ -18,7 +18,7 @@ from spacy.cli.init_config import fill_config
 from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import load_config, registry
+from spacy.util import load_config, load_config_from_str, load_model_from_config, registry
 from spacy.vectors import Vectors
 from test_component_training import QUICK, SMALL
 from trainings import options, parser_training, sampling_options, sampling_training, treebank
@@ -32,6 +32,7 @@ from tk_spacy.pipeline.tk_columns import TkColumns
 from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.tagging.spacy_tagger.config import config_text
 from tk_spacy.treebank.conllu import write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.workflows.train.pipeline import train_pipeline
@@ -289,11 +290,25 @@ def test_verbs_configs_are_accepted(path, tmp_path):
     debug_config(tmp_path / "filled.cfg", overrides=changes)
 
 
+@pytest.mark.parametrize("name", ["biaffine", "parser", "small", "tagger"])
+def test_verbs_configs_make_their_optimizer(name):
+    """Where it is not handed to them, as by `spacy debug model` and `debug data`."""
+    config = load_config(CONFIGS / f"{name}.cfg", interpolate=False)
+    nlp = load_model_from_config(config, auto_fill=True)
+    nlp.initialize(lambda: corpus("dev", nlp)[:5])
+    rate = nlp.config["training"]["optimizer"]["learn_rate"]
+    assert rate["total_steps"] == config["training"]["max_steps"]
+    assert nlp.create_optimizer() is not None
+
+
 def test_verbs_default_config_is_the_one_that_work_directories_know():
     keys = load_spacy_config(None)
     assert "tokenizer" not in keys["nlp"]
     assert keys["initialize"] == {}
     assert keys["training"]["before_to_disk"] is None
+    assert load_spacy_config(CONFIGS / "small.cfg")["initialize"]["before_init"] is None
+    taggers = load_config_from_str(config_text(), interpolate=False)
+    assert taggers["initialize"]["before_init"] is None
 
 
 def rerank_changes(spacy_pipeline: str):
