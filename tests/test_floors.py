@@ -40,8 +40,8 @@ FLOORS = (
 )
 """Folders and modules of the package, from the top down."""
 
-LAZY = {"", "__main__"}
-"""The package itself, which hands on what others import (lazily), and its command."""
+LAZY = {"", "__main__", "spacy_command"}
+"""The package itself, which hands on what others import (lazily), and its commands."""
 
 CIMPORT = re.compile(r"^\s*from\s+(tk_spacy[\w.]*)\s+cimport\s+(\([^)]*\)|[^\n]+)", re.M)
 CYTHON_IMPORT = re.compile(r"^\s*from\s+(tk_spacy[\w.]*)\s+import\s+(\([^)]*\)|[^\n]+)", re.M)

@@ -72,11 +72,15 @@ def test_packaging_configs_are_installed() -> None:
         ("spacy_architectures", "tk_spacy.TreebankEmbed.v1"),
         ("spacy_factories", "tk_biaffine"),
         ("spacy_callbacks", "tk_spacy.resolve_config.v1"),
+        ("spacy_callbacks", "tk_spacy.take_parser.v1"),
+        ("spacy_cli", "tk"),
         ("spacy_factories", "tk_columns"),
         ("spacy_factories", "tk_parser"),
         ("spacy_factories", "tk_reranker"),
         ("spacy_factories", "tk_udpipe"),
+        ("spacy_factories", "tk_udpipe_tagger"),
         ("spacy_readers", "tk_spacy.ConlluCorpus.v1"),
+        ("spacy_tokenizers", "tk_spacy.UdpipeTokenizer.v1"),
     ],
 )
 def test_packaging_entry_point_loads(group: str, name: str) -> None:

@@ -18,7 +18,7 @@ from spacy.cli.init_config import fill_config
 from spacy.cli.train import train as spacy_train
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import load_config, registry
+from spacy.util import load_config, load_config_from_str, load_model_from_config, registry
 from spacy.vectors import Vectors
 from test_component_training import QUICK, SMALL
 from trainings import options, parser_training, sampling_options, sampling_training, treebank
@@ -27,11 +27,12 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import FINAL
 from tk_spacy.parsers.spacy_transition.training import load_spacy_config
 from tk_spacy.pipeline.from_examples import fold_config, suitable_steps
-from tk_spacy.pipeline.model_meta import stated_licence
+from tk_spacy.pipeline.model_meta import describe, stated_licence
 from tk_spacy.pipeline.tk_columns import TkColumns
 from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.spacy_io.corpus import read_examples
+from tk_spacy.tagging.spacy_tagger.config import config_text
 from tk_spacy.treebank.conllu import write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.workflows.train.pipeline import train_pipeline
@@ -174,8 +175,35 @@ def test_verbs_licence_of_a_treebank(tmp_path):
     assert stated_licence(tmp_path) == ""
     (tmp_path / "LICENSE.txt").write_text("\nThis work is\nfree.\n\nMore.\n", encoding="utf-8")
     assert stated_licence(tmp_path) == "This work is free."
+    linked = (
+        "This work is under\na licence: see\n\nhttp://creativecommons.org/licenses/by-nc-sa/3.0/\n"
+    )
+    (tmp_path / "LICENSE.txt").write_text(linked, encoding="utf-8")
+    assert stated_licence(tmp_path) == "CC BY-NC-SA 3.0"
+    (tmp_path / "LICENSE.txt").write_text("Free for non-\ncommercial use.", encoding="utf-8")
+    assert stated_licence(tmp_path) == "Free for non-commercial use."
     (tmp_path / "README.md").write_text("# T\nLicense: CC BY-SA 4.0\nX: y\n", encoding="utf-8")
     assert stated_licence(tmp_path) == "CC BY-SA 4.0"
+
+
+@pytest.mark.parametrize(
+    ("own", "stated", "expected"),
+    [
+        ("", ["CC BY 4.0"], "CC BY 4.0"),
+        ("", ["CC BY 4.0", "LGPL-LR", "CC BY 4.0"], "CC BY 4.0, LGPL-LR"),
+        ("", ["CC BY 4.0", ""], ""),
+        ("MIT", ["CC BY 4.0"], "MIT"),
+    ],
+)
+def test_verbs_a_model_has_its_treebank_s_licence(own, stated, expected):
+    nlp = spacy.blank("xx")
+    licences = {f"T{number}": licence for number, licence in enumerate(stated)}
+    describe(
+        nlp, name="m", version="0.1.0", licence=own, treebank="T", licences=licences, parsers=["a"],
+        performance={},
+    )  # fmt: skip
+    assert nlp.meta["license"] == expected
+    assert [source["license"] for source in nlp.meta["sources"]] == stated
 
 
 # Evaluation
@@ -262,11 +290,25 @@ def test_verbs_configs_are_accepted(path, tmp_path):
     debug_config(tmp_path / "filled.cfg", overrides=changes)
 
 
+@pytest.mark.parametrize("name", ["biaffine", "parser", "small", "tagger"])
+def test_verbs_configs_make_their_optimizer(name):
+    """Where it is not handed to them, as by `spacy debug model` and `debug data`."""
+    config = load_config(CONFIGS / f"{name}.cfg", interpolate=False)
+    nlp = load_model_from_config(config, auto_fill=True)
+    nlp.initialize(lambda: corpus("dev", nlp)[:5])
+    rate = nlp.config["training"]["optimizer"]["learn_rate"]
+    assert rate["total_steps"] == config["training"]["max_steps"]
+    assert nlp.create_optimizer() is not None
+
+
 def test_verbs_default_config_is_the_one_that_work_directories_know():
     keys = load_spacy_config(None)
     assert "tokenizer" not in keys["nlp"]
     assert keys["initialize"] == {}
     assert keys["training"]["before_to_disk"] is None
+    assert load_spacy_config(CONFIGS / "small.cfg")["initialize"]["before_init"] is None
+    taggers = load_config_from_str(config_text(), interpolate=False)
+    assert taggers["initialize"]["before_init"] is None
 
 
 def rerank_changes(spacy_pipeline: str):

@@ -366,7 +366,7 @@ def test_a_model_is_there_though_the_work_cannot_be_removed(
     # Without title and name of its own a model is called as its treebank.
     meta = json.loads((tmp_path / "model" / "meta.json").read_text(encoding="utf-8"))
     assert meta["sources"] == [{"name": "UD_Owls", "license": "CC BY 4.0"}]
-    assert (meta["name"], meta["version"], meta["license"]) == ("ud_owls", "0.1.0", "")
+    assert (meta["name"], meta["version"], meta["license"]) == ("ud_owls", "0.1.0", "CC BY 4.0")
     # Of a training that trains no parser a work directory beside it is none of its business.
     (tmp_path / "other.work").mkdir()
     lists = {name: tmp_path / f"{name}.kbest.conllu" for name in files}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -107,7 +108,11 @@ def _root(
     pass
 
 
-def main() -> None:
-    """Entry point of the console script `tk-spacy`."""
+def main(args: Sequence[str] | None = None, *, prog_name: str = "tk-spacy") -> None:
+    """Entry point of the console script `tk-spacy`; ends the process.
+
+    args: the words after the program's name, None for those of the process.
+    prog_name: what help calls the program.
+    """
     with standard_streams():
-        app(prog_name="tk-spacy")
+        app(args, prog_name=prog_name)

@@ -70,7 +70,7 @@ Licence = Annotated[
         "--license",
         help="Licence of the model, for its meta.json and `spacy package`; your choice, as far as "
         "the treebank's allows.",
-        show_default="none",
+        show_default="the treebank's",
     ),
 ]
 

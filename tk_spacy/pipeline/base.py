@@ -15,7 +15,7 @@ from spacy.util import minibatch, raise_error
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline.checks import untrained
 from tk_spacy.pipeline.homes import Homes, calling_pipeline, holds
-from tk_spacy.pipeline.scorer import score_dependencies
+from tk_spacy.pipeline.scorer import ScoreDict, score_dependencies
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
 
 if TYPE_CHECKING:
@@ -44,7 +44,14 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     ATTRIBUTE: ClassVar[str]
     BATCH_SIZE: ClassVar[int]
 
-    def __init__(self, nlp: Language, name: str) -> None:
+    def __init__(
+        self,
+        nlp: Language,
+        name: str,
+        *,
+        scorer: Callable[..., ScoreDict] | None = score_dependencies,
+    ) -> None:
+        self.scorer = scorer
         self._homes = Homes(nlp)
         self._name = name
         self._trained: Trained | None = None
@@ -103,6 +110,7 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
             )
         self._trained = value
         self._warned = set()
+        resolve_optimizer(self.nlp)  # which spaCy does not where it makes one by itself
 
     def _needed(self) -> Trained:
         """The model.  Raises UserError where there is none."""
@@ -178,13 +186,9 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         losses.setdefault(self.name, 0.0)
         return losses
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Attachment scores, 0 to 1, on lower-cased labels with their subtypes.
-
-        dep_uas, dep_las, dep_las_per_type: without punctuation, as spaCy's parser reports them.
-        dep_uas_with_punct, dep_las_with_punct: of all tokens but white space.
-        """
-        return score_dependencies(examples, **kwargs)
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> ScoreDict:
+        """What the component's scorer says; nothing where it has none."""
+        return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
     # Storage: the config is the pipeline's matter; here is the model only
 
@@ -195,7 +199,6 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Take the model of `to_bytes`.  Raises ModelError where the bytes are none."""
         self._take(self._model_class().from_bytes(data) if data else None)
-        resolve_optimizer(self.nlp)
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -211,7 +214,6 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         path = Path(path)
         is_empty = path.is_dir() and not any(path.iterdir())
         self._take(None if is_empty else self._model_class().from_disk(path))
-        resolve_optimizer(self.nlp)
         return self
 
 

@@ -17,6 +17,8 @@ from tk_spacy.spacy_io.conversion import doc_from_sentence
 MAX_LICENCE = 200
 """Characters of a licence's first paragraph that are enough to know it by."""
 
+CREATIVE_COMMONS = re.compile(r"creativecommons\.org/licenses/([a-z]+(?:-[a-z]+)*)/(\d\.\d)")
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -38,6 +40,7 @@ def describe(
 ) -> None:
     """Fill in a pipeline's meta: what a parser in it brought along is that parser's own.
 
+    licence: of the model; where it is empty, the treebanks' own, if each of them states one.
     treebank: what it was trained on.  licences: of each treebank of it, by name.
     parsers: what their scores are called.  performance: see `spacy_scores`.
     scored_on: what was parsed for it.  own_tags: whether the pipeline has a tagger.
@@ -45,7 +48,7 @@ def describe(
     nlp.meta.update(
         name=name,
         version=version,
-        license=licence,
+        license=licence or _of_treebanks(licences),
         description=(
             f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a "
             f"reranker of the trees of {', '.join(parsers)}. "
@@ -81,17 +84,27 @@ def spacy_scores(
     return score_dependencies(examples) | (score_tagging(examples) if tags else {})
 
 
+def _of_treebanks(licences: Mapping[str, str]) -> str:
+    """Their licences, one after the other; empty where one is not known."""
+    return ", ".join(dict.fromkeys(licences.values())) if all(licences.values()) else ""
+
+
 def stated_licence(folder: Path) -> str:
     """What a treebank's folder says of its licence, in one line; empty where it says nothing.
 
-    Its README has a line "License: ..." in Universal Dependencies; else it is how LICENSE begins.
+    Its README has a line "License: ..." in Universal Dependencies; else it is the licence of
+    Creative Commons that LICENSE links to, or how LICENSE begins.
     """
     for path in sorted(folder.glob("README*")):
         if found := re.search(r"^Licen[sc]e:[ \t]*(\S.*)$", _text(path), re.MULTILINE):
             return found[1].strip()
     for path in sorted(folder.glob("LICEN[SC]E*")):
-        paragraph, *_ = re.split(r"\n\s*\n", _text(path).strip(), maxsplit=1)
-        if first := " ".join(paragraph.split()):
+        text = _text(path).strip()
+        if link := CREATIVE_COMMONS.search(text):
+            return f"CC {link[1].upper()} {link[2]}"
+        paragraph, *_ = re.split(r"\n\s*\n", text, maxsplit=1)
+        # A word with a hyphen may be broken there.
+        if first := " ".join(re.sub(r"(?<=\w-)\n\s*", "", paragraph).split()):
             return first if len(first) <= MAX_LICENCE else first[:MAX_LICENCE].rstrip() + " ..."
     return ""
 

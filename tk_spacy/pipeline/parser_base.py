@@ -16,6 +16,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.pipeline.base import TrainedComponent
 from tk_spacy.pipeline.checks import check_listener
+from tk_spacy.pipeline.scorer import ScoreDict, score_dependencies
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
@@ -39,6 +40,7 @@ class ParserComponent(
 
     KIND: name of the kind of its parsers, see `parsers.kinds`.
     settings: of the parser's training, by their names, where they are not at their defaults.
+    scorer: of Examples, see `pipeline.scorer`; None for no scores.
 
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """
@@ -48,8 +50,15 @@ class ParserComponent(
     BATCH_SIZE = 128
     n_threads: int | None = None
 
-    def __init__(self, nlp: Language, name: str, *, settings: dict[str, Any] | None = None) -> None:
-        super().__init__(nlp, name)
+    def __init__(
+        self,
+        nlp: Language,
+        name: str,
+        *,
+        settings: dict[str, Any] | None = None,
+        scorer: Callable[..., ScoreDict] | None = score_dependencies,
+    ) -> None:
+        super().__init__(nlp, name, scorer=scorer)
         self.settings = dict(settings or {})
         if self.settings:
             self._check_settings()

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from spacy.scorer import Scorer
 from spacy.tokens import Token
+from spacy.util import registry
+
+from tk_spacy.errors import UserError
 
 if TYPE_CHECKING:
     from spacy.training import Example
+
+ScoreDict = dict[str, Any]
+
+DEPENDENCY_SCORER = {"@scorers": "tk_spacy.dependency_scorer.v1"}
+TAGGING_SCORER = {"@scorers": "tk_spacy.tagging_scorer.v1"}
+"""What a component's config says of its scorer, by default; null for none."""
+
 PUNCTUATION_LABELS = ("p", "punct")  # as spaCy's parser leaves them out of its scores
 SCORE_WEIGHTS: dict[str, float | None] = {
     "dep_uas": 0.5,
@@ -21,13 +31,45 @@ SCORE_WEIGHTS: dict[str, float | None] = {
 """What `spacy train` makes of the scores of `score_dependencies`: part of its score, or shown."""
 
 
+@registry.scorers(DEPENDENCY_SCORER["@scorers"])
+def make_dependency_scorer() -> Callable[..., ScoreDict]:
+    """`score_dependencies`, for the config of any parser."""
+    return score_dependencies
+
+
+@registry.scorers(TAGGING_SCORER["@scorers"])
+def make_tagging_scorer() -> Callable[..., ScoreDict]:
+    """`score_tagging`, for the config of any tagger."""
+    return score_tagging
+
+
+def _alignable(examples: Iterable[Example]) -> list[Example]:
+    """The examples.  Raises UserError where the words of one cannot be matched to the gold ones."""
+    found = list(examples)
+    for number, example in enumerate(found, start=1):
+        try:
+            _ = example.alignment
+        except ValueError as error:
+            raise UserError(
+                f"example {number}: the words found in its text are not the gold ones and do not "
+                f"spell them, as of a multiword token, and spaCy cannot score that: {error}; have "
+                "the gold words parsed (spacy evaluate --gold-preproc), or score files of text by "
+                "aligned F1 (udeval)"
+            ) from error
+    return found
+
+
 def _lower_label(token: Token, attr: str) -> str:
     return token.vocab.strings.as_string(getattr(token, attr)).lower()
 
 
-def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Attachment scores by spaCy's Scorer, without punctuation and (`..._with_punct`) with it."""
-    examples = list(examples)
+def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> ScoreDict:
+    """Attachment scores by spaCy's Scorer, 0 to 1, on lower-cased labels with their subtypes.
+
+    dep_uas, dep_las, dep_las_per_type: without punctuation, as spaCy's parser reports them.
+    dep_uas_with_punct, dep_las_with_punct: of all tokens but white space.
+    """
+    examples = _alignable(examples)
     kwargs = {**kwargs, "getter": _lower_label}
     scores = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": PUNCTUATION_LABELS})
     with_punct = Scorer.score_deps(examples, "dep", **{**kwargs, "ignore_labels": ()})
@@ -36,9 +78,9 @@ def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> dict[str, 
     return scores
 
 
-def score_tagging(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
+def score_tagging(examples: Iterable[Example], **_: Any) -> ScoreDict:
     """Accuracies of TAG, POS, MORPH (the whole of it) and LEMMA by spaCy's Scorer, 0 to 1."""
-    examples = list(examples)
+    examples = _alignable(examples)
     scores: dict[str, Any] = {}
     for attribute in ("tag", "pos", "lemma"):
         scores |= Scorer.score_token_attr(examples, attribute)

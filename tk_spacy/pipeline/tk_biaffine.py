@@ -18,7 +18,12 @@ from tk_spacy.parsers.biaffine.kind import FACTORY as TK_BIAFFINE
 from tk_spacy.parsers.biaffine.kind import KIND
 from tk_spacy.pipeline.base import add_component
 from tk_spacy.pipeline.parser_base import PARSER_ASSIGNS, ParserComponent
-from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
+from tk_spacy.pipeline.scorer import (
+    DEPENDENCY_SCORER,
+    SCORE_WEIGHTS,
+    ScoreDict,
+    score_dependencies,
+)
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
@@ -33,14 +38,18 @@ if TYPE_CHECKING:
 @Language.factory(
     TK_BIAFFINE,
     assigns=PARSER_ASSIGNS,
-    default_config={"settings": {}, "model": None},
+    default_config={"settings": {}, "model": None, "scorer": DEPENDENCY_SCORER},
     default_score_weights=SCORE_WEIGHTS,
 )
 def make_tk_biaffine(
-    nlp: Language, name: str, settings: dict[str, Any], model: Model | None
+    nlp: Language,
+    name: str,
+    settings: dict[str, Any],
+    model: Model | None,
+    scorer: Callable[..., ScoreDict] | None,
 ) -> "TkBiaffine":
     """Make the component; its config is described at `TkBiaffine`."""
-    return TkBiaffine(nlp, name, settings=settings, model=model)
+    return TkBiaffine(nlp, name, settings=settings, model=model, scorer=scorer)
 
 
 def add_biaffine(
@@ -66,6 +75,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
     settings:  of the parser's training, by the names in
                `tk_spacy.parsers.biaffine.settings`, where they are not at their defaults.  Beside a
                model only xpos and label_share count.
+    scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     Words, tags, sentences and white space are taken as `tk_parser` takes them; LEMMA always counts.
     It works on one thread.  A parser that was loaded, or set, is trained further by `update`.
@@ -82,8 +92,9 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         *,
         settings: dict[str, Any] | None = None,
         model: Model | None = None,
+        scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
-        super().__init__(nlp, name, settings=settings)
+        super().__init__(nlp, name, settings=settings, scorer=scorer)
         self._given = model
         self._is_done = False
 

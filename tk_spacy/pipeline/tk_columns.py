@@ -18,7 +18,15 @@ FACTORY = "tk_columns"
 
 @Language.factory(
     FACTORY,
-    assigns=["token.tag", "token.pos", "token.morph", "token.lemma", "token.is_sent_start"],
+    assigns=[
+        "token.tag",
+        "token.pos",
+        "token.morph",
+        "token.lemma",
+        "token.is_sent_start",
+        "doc.sents",
+        "token._.tk_misc",
+    ],
     default_config={"path": None},
 )
 def make_tk_columns(nlp: Language, name: str, path: str | None) -> "TkColumns":

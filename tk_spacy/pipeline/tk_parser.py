@@ -4,7 +4,7 @@ Every `Language()` imports this module through its entry point, so all that is h
 is used.  Annotations are not postponed: spaCy builds its config schemas from them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,12 @@ from tk_spacy.parsers.sampling.kind import KIND
 from tk_spacy.pipeline.base import add_component
 from tk_spacy.pipeline.checks import check_count
 from tk_spacy.pipeline.parser_base import PARSER_ASSIGNS, ParserComponent
-from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
+from tk_spacy.pipeline.scorer import (
+    DEPENDENCY_SCORER,
+    SCORE_WEIGHTS,
+    ScoreDict,
+    score_dependencies,
+)
 
 if TYPE_CHECKING:
     from tk_spacy.parsers.sampling.parser import SamplingParser
@@ -27,14 +32,18 @@ if TYPE_CHECKING:
 @Language.factory(
     TK_PARSER,
     assigns=PARSER_ASSIGNS,
-    default_config={"settings": {}, "n_threads": None},
+    default_config={"settings": {}, "n_threads": None, "scorer": DEPENDENCY_SCORER},
     default_score_weights=SCORE_WEIGHTS,
 )
 def make_tk_parser(
-    nlp: Language, name: str, settings: dict[str, Any], n_threads: int | None
+    nlp: Language,
+    name: str,
+    settings: dict[str, Any],
+    n_threads: int | None,
+    scorer: Callable[..., ScoreDict] | None,
 ) -> "TkParser":
     """Make the component; its config is described at `TkParser`."""
-    return TkParser(nlp, name, settings=settings, n_threads=n_threads)
+    return TkParser(nlp, name, settings=settings, n_threads=n_threads, scorer=scorer)
 
 
 def add_parser(
@@ -57,6 +66,7 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
     settings:  of the parser's training, by the names in
                `tk_spacy.parsers.sampling.settings`, where they are not at their defaults.
     n_threads: None for all that are available; the result does not depend on it.
+    scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     The parser reads words, TAG, POS, MORPH and perhaps LEMMA, from components before it or from the
     Doc as it comes; what `extra` in the settings names of MISC from `token._.tk_misc`, which holds
@@ -76,10 +86,11 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
         *,
         settings: dict[str, Any] | None = None,
         n_threads: int | None = None,
+        scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
         if n_threads is not None:
             check_count(name, "n_threads", n_threads)
-        super().__init__(nlp, name, settings=settings)
+        super().__init__(nlp, name, settings=settings, scorer=scorer)
         self.n_threads = n_threads
 
     def _read_model(self, path: Path) -> "SamplingParser":

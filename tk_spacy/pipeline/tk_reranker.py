@@ -18,7 +18,12 @@ from tk_spacy.parsers.names import TK_RERANKER, backward_name
 from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
 from tk_spacy.pipeline.checks import check_config, check_count, unsplit
 from tk_spacy.pipeline.parser_base import check_source
-from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
+from tk_spacy.pipeline.scorer import (
+    DEPENDENCY_SCORER,
+    SCORE_WEIGHTS,
+    ScoreDict,
+    score_dependencies,
+)
 from tk_spacy.spacy_io.extensions import EXTENSION, register_extension
 
 if TYPE_CHECKING:
@@ -38,7 +43,13 @@ MULTIWORD = "multiword"
     TK_RERANKER,
     assigns=["token.dep", "token.head", f"doc._.{EXTENSION}"],
     requires=["token.dep", "token.head", "doc.sents"],
-    default_config={"source": "parser", "search": "discrepancy", "k": 25, "n_threads": None},
+    default_config={
+        "source": "parser",
+        "search": "discrepancy",
+        "k": 25,
+        "n_threads": None,
+        "scorer": DEPENDENCY_SCORER,
+    },
     default_score_weights=SCORE_WEIGHTS,
 )
 def make_tk_reranker(
@@ -48,9 +59,12 @@ def make_tk_reranker(
     search: str,
     k: int,
     n_threads: int | None,
+    scorer: Callable[..., ScoreDict] | None,
 ) -> "TkReranker":
     """Make the component; its config is described at `TkReranker`."""
-    return TkReranker(nlp, name, source=source, search=search, k=k, n_threads=n_threads)
+    return TkReranker(
+        nlp, name, source=source, search=search, k=k, n_threads=n_threads, scorer=scorer
+    )
 
 
 def add_reranker(
@@ -85,6 +99,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     search:    how a spaCy parser's are found: "discrepancy", "beam" or "both" (see `SpacySource`).
     k:         candidates of a sentence, at least 1; the Doc's own tree is always one of them.
     n_threads: of the kernel, None for all that are available.
+    scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     Only heads and labels of words change.  A sentence stays as it is where there is nothing to
     choose from (no parse, a single word, a single candidate) or its tree cannot be used (several
@@ -117,11 +132,12 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         search: str = "discrepancy",
         k: int = 25,
         n_threads: int | None = None,
+        scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
         self.sources = (source,) if isinstance(source, str) else tuple(source)
         check_config(name, sources=self.sources, search=search, k=k, n_threads=n_threads)
         register_extension()
-        super().__init__(nlp, name)
+        super().__init__(nlp, name, scorer=scorer)
         self.search = search
         self.k = k
         self.n_threads = n_threads

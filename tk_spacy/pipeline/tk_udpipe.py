@@ -4,7 +4,7 @@ Every `Language()` imports this module through its entry point, so all that is h
 is used.  Annotations are not postponed: spaCy builds its config schemas from them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
@@ -13,7 +13,12 @@ from tk_spacy.parsers.udpipe.kind import FACTORY as TK_UDPIPE
 from tk_spacy.parsers.udpipe.kind import KIND
 from tk_spacy.pipeline.base import add_component
 from tk_spacy.pipeline.parser_base import PARSER_ASSIGNS, ParserComponent
-from tk_spacy.pipeline.scorer import SCORE_WEIGHTS
+from tk_spacy.pipeline.scorer import (
+    DEPENDENCY_SCORER,
+    SCORE_WEIGHTS,
+    ScoreDict,
+    score_dependencies,
+)
 
 if TYPE_CHECKING:
     from tk_spacy.parsers.udpipe.parser import UdpipeParser
@@ -24,12 +29,17 @@ if TYPE_CHECKING:
 @Language.factory(
     TK_UDPIPE,
     assigns=PARSER_ASSIGNS,
-    default_config={"settings": {}},
+    default_config={"settings": {}, "scorer": DEPENDENCY_SCORER},
     default_score_weights=SCORE_WEIGHTS,
 )
-def make_tk_udpipe(nlp: Language, name: str, settings: dict[str, Any]) -> "TkUdpipe":
+def make_tk_udpipe(
+    nlp: Language,
+    name: str,
+    settings: dict[str, Any],
+    scorer: Callable[..., ScoreDict] | None,
+) -> "TkUdpipe":
     """Make the component; its config is described at `TkUdpipe`."""
-    return TkUdpipe(nlp, name, settings=settings)
+    return TkUdpipe(nlp, name, settings=settings, scorer=scorer)
 
 
 def add_udpipe(
@@ -50,6 +60,7 @@ class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
     nlp:      the pipeline.
     settings: of the parser's training, by the names in
                `tk_spacy.parsers.udpipe.settings`, where they are not at their defaults.
+    scorer:   of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     The parser reads words, POS, MORPH and whatever else it was trained with (TAG, LEMMA); sentences
     and white space are as in `tk_parser`.  It needs the extra `udpipe` when it parses or is
@@ -61,9 +72,14 @@ class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
     KIND = KIND.name
 
     def __init__(
-        self, nlp: Language, name: str = TK_UDPIPE, *, settings: dict[str, Any] | None = None
+        self,
+        nlp: Language,
+        name: str = TK_UDPIPE,
+        *,
+        settings: dict[str, Any] | None = None,
+        scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
-        super().__init__(nlp, name, settings=settings)
+        super().__init__(nlp, name, settings=settings, scorer=scorer)
 
     def _read_settings(self) -> "UdpipeSettings":
         from tk_spacy.parsers.udpipe.settings import UdpipeSettings  # noqa: PLC0415

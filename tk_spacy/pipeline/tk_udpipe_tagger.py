@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from tk_spacy.pipeline.base import TrainedComponent
+from tk_spacy.pipeline.scorer import TAGGING_SCORER, ScoreDict, score_tagging
 from tk_spacy.tagging.udpipe.kind import FACTORY
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 @Language.factory(
     FACTORY,
     assigns=["token.tag", "token.pos", "token.morph", "token.lemma"],
-    default_config={"settings": {}},
+    default_config={"settings": {}, "scorer": TAGGING_SCORER},
     default_score_weights={"tag_acc": 0.0, "pos_acc": 0.5, "morph_acc": 0.5, "lemma_acc": 0.0},
 )
-def make_tk_udpipe_tagger(nlp: Language, name: str, settings: dict[str, Any]) -> "TkUdpipeTagger":
+def make_tk_udpipe_tagger(
+    nlp: Language,
+    name: str,
+    settings: dict[str, Any],
+    scorer: Callable[..., ScoreDict] | None,
+) -> "TkUdpipeTagger":
     """Make the component; its config is described at `TkUdpipeTagger`."""
-    return TkUdpipeTagger(nlp, name, settings=settings)
+    return TkUdpipeTagger(nlp, name, settings=settings, scorer=scorer)
 
 
 class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags]"]):
@@ -37,6 +43,7 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
     nlp:      the pipeline.
     settings: of the tagger's training, by the names in
                `tk_spacy.tagging.udpipe.settings`, where they are not at their defaults.
+    scorer:   of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     A Doc without sentence starts is tagged as one sentence.  White space gets no tags.  It needs
     ufal.udpipe when it tags or is trained, not when it is loaded.
@@ -48,9 +55,14 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
     BATCH_SIZE = 128
 
     def __init__(
-        self, nlp: Language, name: str = FACTORY, *, settings: dict[str, Any] | None = None
+        self,
+        nlp: Language,
+        name: str = FACTORY,
+        *,
+        settings: dict[str, Any] | None = None,
+        scorer: Callable[..., ScoreDict] | None = score_tagging,
     ) -> None:
-        super().__init__(nlp, name)
+        super().__init__(nlp, name, scorer=scorer)
         self.settings = dict(settings or {})
 
     @staticmethod
@@ -67,6 +79,11 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
     @tagger.setter
     def tagger(self, value: "UdpipeTagger | None") -> None:
         self._take(value)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The UPOS tags that it can give, for meta.json; empty where they are not known."""
+        return () if self._trained is None else self._trained.labels
 
     def predict(self, docs: Sequence[Doc]) -> "list[list[tuple[Sequence[int], Tags]]]":
         """Places and tags of the words of each Doc's sentences; the Docs stay as they are.
@@ -108,7 +125,7 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
         nlp: Language | None = None,
         model: str | Path | None = None,
     ) -> None:
-        """Train a tagger from the examples' tags, or load a trained one.
+        """Train a tagger from the references' tags, or load a trained one.
 
         model: directory of a tagger, or of a pipeline with a component of this one's name.
         Raises UserError where the settings do not fit, or the examples have no tags.
@@ -123,12 +140,6 @@ class TkUdpipeTagger(TrainedComponent["UdpipeTagger", "tuple[Sequence[int], Tags
         from tk_spacy.tagging.udpipe.training import train_udpipe_tagger  # noqa: PLC0415
 
         spec = make(self.name, self.settings, 0)
-        sentences = gold_sentences(get_examples())
+        sentences = gold_sentences(get_examples(), tags="gold")
         spec.check(sentences)
         self.tagger = train_udpipe_tagger(sentences, settings=spec.settings)
-
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Accuracies of TAG, POS, MORPH and LEMMA, 0 to 1."""
-        from tk_spacy.pipeline.scorer import score_tagging  # noqa: PLC0415
-
-        return score_tagging(examples)

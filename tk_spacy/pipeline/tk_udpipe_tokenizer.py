@@ -1,34 +1,33 @@
 """UDPipe's tokenizer as a spaCy pipeline's: from text to Docs of words, sentences found.
 
 Every `Language()` imports this module through its entry point, so all that is heavy waits until it
-is used.
+is used.  Annotations are not postponed: spaCy builds its schema of what `initialize` takes from
+them.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.util import registry
+from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
 
 if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc
-    from spacy.vocab import Vocab
-
     from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
 
 REGISTERED = "tk_spacy.UdpipeTokenizer.v1"
 
 
 @registry.tokenizers(REGISTERED)
-def create_udpipe_tokenizer() -> Callable[[Language], TkUdpipeTokenizer]:
+def create_udpipe_tokenizer() -> Callable[[Language], "TkUdpipeTokenizer"]:
     """What makes the tokenizer of a pipeline; the pipeline's files fill it."""
 
-    def make(nlp: Language) -> TkUdpipeTokenizer:
+    def make(nlp: Language) -> "TkUdpipeTokenizer":
         return TkUdpipeTokenizer(nlp.vocab)
 
     return make
@@ -41,7 +40,7 @@ class TkUdpipeTokenizer:
     The attribute `tokenizer` is the trained tokenizer, None where there is none yet; it may be set.
     """
 
-    def __init__(self, vocab: Vocab, tokenizer: UdpipeTokenizer | None = None) -> None:
+    def __init__(self, vocab: Vocab, tokenizer: "UdpipeTokenizer | None" = None) -> None:
         self.vocab = vocab
         self.tokenizer = tokenizer
 
@@ -64,6 +63,66 @@ class TkUdpipeTokenizer:
     def pipe(self, texts: Iterable[str], batch_size: int = 1000) -> Iterator[Doc]:
         """The Docs of texts, one after the other."""
         return map(self, texts)
+
+    # Training
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        train: str | Path | None = None,
+        dev: str | Path | None = None,
+        model: str | Path | None = None,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        """Train a tokenizer from CoNLL-U files, or load a trained one.
+
+        Examples do not tell how words are written in text, so they are not looked at.
+        train, dev: the files; dev chooses the epoch.  A tokenizer that is there stays without
+            `train`.
+        model: directory of a tokenizer, or of a pipeline that has one.
+        settings: by the names in `tk_spacy.tokenizing.settings`.
+
+        Raises UserError where a file is wrong or does not tell how its text is written, or settings
+        do not fit, or nothing is given and no tokenizer there.
+        """
+        if model is not None:
+            if train is not None or dev is not None or settings:
+                raise UserError(
+                    "[initialize.tokenizer]: a model is loaded as it is: give no more than model"
+                )
+            path = Path(model)
+            self.from_disk(path / "tokenizer" if (path / "config.cfg").is_file() else path)
+        elif train is not None:
+            self.tokenizer = self._train(train, dev, settings or {})
+        if self.tokenizer is None:
+            raise UserError(
+                f"the tokenizer {REGISTERED} has nothing to learn from: name a CoNLL-U file as "
+                "train in [initialize.tokenizer], or a trained one as model"
+            )
+
+    @staticmethod
+    def _train(
+        train: str | Path, dev: str | Path | None, settings: dict[str, Any]
+    ) -> "UdpipeTokenizer":
+        from tk_spacy.tokenizing.settings import TokenizerSettings  # noqa: PLC0415
+        from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec  # noqa: PLC0415
+        from tk_spacy.tokenizing.training import train_udpipe_tokenizer  # noqa: PLC0415
+        from tk_spacy.treebank.conllu import load_treebank  # noqa: PLC0415
+        from tk_spacy.utils.validation import check_names_of  # noqa: PLC0415
+
+        try:
+            found = TokenizerSettings(**check_names_of(TokenizerSettings, settings))
+        except UserError as error:
+            raise UserError(f"[initialize.tokenizer.settings]: {error}") from error
+        sentences = load_treebank(train, trees="any")
+        try:
+            UdpipeTokenizerSpec(settings=found).check(sentences)
+        except UserError as error:
+            raise UserError(f"{train}: {error}") from error
+        held_out = [] if dev is None else load_treebank(dev, trees="any")
+        return train_udpipe_tokenizer(sentences, held_out, settings=found)
 
     # Storage
 
@@ -95,13 +154,13 @@ class TkUdpipeTokenizer:
         return self
 
     @staticmethod
-    def _kind() -> type[UdpipeTokenizer]:
+    def _kind() -> "type[UdpipeTokenizer]":
         from tk_spacy.tokenizing.udpipe import UdpipeTokenizer  # noqa: PLC0415
 
         return UdpipeTokenizer
 
 
-def set_tokenizer(nlp: Language, tokenizer: UdpipeTokenizer) -> None:
+def set_tokenizer(nlp: Language, tokenizer: "UdpipeTokenizer") -> None:
     """Make a trained tokenizer a pipeline's own, also where the pipeline is stored."""
     made: Any = TkUdpipeTokenizer(nlp.vocab, tokenizer)
     nlp.tokenizer = made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from spacy.training import Example
 
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 
-def gold_sentences(examples: Iterable[Example]) -> list[Sentence]:
+def gold_sentences(
+    examples: Iterable[Example], *, tags: Literal["met", "gold"] = "met"
+) -> list[Sentence]:
     """The sentences of the references, with their trees.
 
-    Tags are those of the predicted Doc where it has some, as it will when the model is applied,
-    else the reference's.  Sentences without a usable tree are left out.
+    tags: "met" for those of the predicted Doc where it has some, as it will when the model is
+        applied, else the reference's; "gold" for the reference's, of which a tagger learns.
+    Sentences without a usable tree are left out.
     Raises UserError where none is left, and for a label that no tree can hold.
     """
     sentences = []
     for number, example in enumerate(examples, start=1):
-        tagged = _tagged(example)
+        tagged = _tagged(example) if tags == "met" else None
         for sentence in read_sentences(example.reference):
             _check_labels(sentence, number)
             if sentence.heads is not None:

@@ -60,39 +60,83 @@ def tag_treebank(
     Raises UserError where a training fails; finished ones are kept.
     """
     train, dev = parts["train"], parts.get("dev", [])
+    whole = TrainingJob(
+        name=f"training the {spec.name} tagger on all of train",
+        spec=spec, train=train, dev=dev, directory=workdir / spec.name,
+    )  # fmt: skip
+    jobs = [whole, *_jobs_of_folds(train, spec, workdir=workdir, folds=folds)]
+    _train_all(
+        jobs, workdir, processes=processes, n_threads=n_threads, progress=progress, note=note,
+        beside=beside,
+    )  # fmt: skip
+    tagged: dict[str, list[Sentence]] = {}
+    tagger = whole.open()
+    for name, sentences in parts.items():
+        if name != "train":
+            tagged[name] = _tagged(tagger, sentences)
+    tagged["train"] = _tagged_by_folds(train, jobs[1:])
+    seconds = [job.seconds for job in jobs]
+    return TaggedTreebank(tagged, tagger, {"whole": seconds[0], "folds": sum(seconds[1:])})
+
+
+def jackknifed_tags(
+    sentences: Sequence[Sentence],
+    spec: TaggerSpec,
+    *,
+    workdir: Path,
+    folds: int,
+    processes: int | None = None,
+    n_threads: int | None = None,
+    note: Callable[[str], None] | None = None,
+) -> list[Sentence]:
+    """The sentences with tags of taggers that did not see them, where no other tagger is wanted.
+
+    The rest as in `tag_treebank`.
+    """
+    jobs = _jobs_of_folds(sentences, spec, workdir=workdir, folds=folds)
+    _train_all(jobs, workdir, processes=processes, n_threads=n_threads, note=note)
+    return _tagged_by_folds(sentences, jobs)
+
+
+def _jobs_of_folds(
+    train: Sequence[Sentence], spec: TaggerSpec, *, workdir: Path, folds: int
+) -> list[TrainingJob]:
     numbers = fold_of_sentences(len(train), folds=folds)
-    what = f"training the {spec.name} tagger"
-    jobs = [
-        TrainingJob(
-            name=f"{what} on all of train",
-            spec=spec, train=train, dev=dev, directory=workdir / spec.name,
-        )
-    ]  # fmt: skip
+    jobs = []
     for fold in range(1, folds + 1):
         seen = [s for s, number in zip(train, numbers, strict=True) if number != fold - 1]
+        name = f"training the {spec.name} tagger on fold-{fold}"
         place = workdir / f"fold-{fold:02}" / spec.name
-        jobs.append(
-            TrainingJob(
-                name=f"{what} on fold-{fold}", spec=spec, train=seen, dev=[], directory=place
-            )
-        )
+        jobs.append(TrainingJob(name=name, spec=spec, train=seen, dev=[], directory=place))
+    return jobs
+
+
+def _tagged_by_folds(
+    train: Sequence[Sentence], jobs: Sequence[TrainingJob]
+) -> list[Sentence]:
+    numbers = fold_of_sentences(len(train), folds=len(jobs))
+    of_folds = [
+        iter(_tagged(job.open(), [s for s, n in zip(train, numbers, strict=True) if n == fold]))
+        for fold, job in enumerate(jobs)
+    ]
+    return [next(of_folds[number]) for number in numbers]
+
+
+def _train_all(
+    jobs: Sequence[TrainingJob],
+    workdir: Path,
+    *,
+    processes: int | None,
+    n_threads: int | None,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+    beside: Sequence[TrainingJob] = (),
+) -> None:
     todo = [job for job in jobs if not job.is_kept]
     if note is not None and len(todo) < len(jobs):
         note(f"taken over from {workdir}: {len(jobs) - len(todo)} of {len(jobs)} taggers")
     tasks = [job.task for job in (*beside, *todo) if not job.is_kept]
     _run(tasks, processes, n_threads, progress or (lambda share: None))
-    tagged: dict[str, list[Sentence]] = {}
-    tagger = jobs[0].open()
-    for name, sentences in parts.items():
-        if name != "train":
-            tagged[name] = _tagged(tagger, sentences)
-    of_folds = [
-        iter(_tagged(job.open(), [s for s, n in zip(train, numbers, strict=True) if n == fold]))
-        for fold, job in enumerate(jobs[1:])
-    ]
-    tagged["train"] = [next(of_folds[number]) for number in numbers]
-    seconds = [job.seconds for job in jobs]
-    return TaggedTreebank(tagged, tagger, {"whole": seconds[0], "folds": sum(seconds[1:])})
 
 
 def _tagged(tagger: Tagger, sentences: Sequence[Sentence]) -> list[Sentence]:

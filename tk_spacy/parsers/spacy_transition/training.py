@@ -80,6 +80,8 @@ def load_spacy_config(
         raise UserError(f"{path}: no spaCy training config: it needs [nlp] and [training]")
     if config["training"].get("before_to_disk") == {"@callbacks": RESOLVE}:
         config["training"]["before_to_disk"] = None  # done here in any case
+    if config.get("initialize", {}).get("before_init") == {"@callbacks": RESOLVE}:
+        config["initialize"]["before_init"] = None
     if max_steps is not None:
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {max_steps}")

@@ -9,9 +9,17 @@ COMPONENTS = {"XPOS": "tagger", "FEATS": "morphologizer", "LEMMA": "trainable_le
 """The component that gives a column; the morphologizer gives UPOS too."""
 
 
+NOT_HERE = """\
+# So that `spacy debug model` and `debug data` can make the optimizer.
+before_init = {"@callbacks":"tk_spacy.resolve_config.v1"}
+"""
+"""Of the file, what no training of ours needs: kept taggers are known by the text without it."""
+
+
 def config_text() -> str:
     """The config that the taggers are trained with."""
-    return resources.files("tk_spacy.configs").joinpath("tagger.cfg").read_text(encoding="utf-8")
+    file = resources.files("tk_spacy.configs").joinpath("tagger.cfg")
+    return file.read_text(encoding="utf-8").replace(NOT_HERE, "before_init = null\n")
 
 
 def default_steps() -> int:

@@ -40,6 +40,11 @@ class UdpipeTagger(StoredModel):
     def _loaded(self) -> Any:
         return load_model(self.model, what="tagger")
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The UPOS tags that it can give; empty where a model was made before they were noted."""
+        return tuple(map(str, self.about.get("upos", ())))
+
     def tag(self, sentences: Iterable[Sentence]) -> Iterator[Tags]:
         """The tags of each sentence from its words alone, in order.
 

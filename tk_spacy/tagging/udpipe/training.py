@@ -58,8 +58,13 @@ def train_udpipe_tagger(
         model=content,
         settings=settings,
         columns=tuple(name for name in COLUMNS if name in filled),
-        about={"udpipe": version(), "epochs": epochs},
+        about={"udpipe": version(), "epochs": epochs, "upos": _upos(train)},
     )
+
+
+def _upos(train: Sequence[Sentence]) -> list[str]:
+    """The tags that it can give: UDPipe tells them to nobody."""
+    return sorted({tag for sentence in train for tag in sentence.upos if tag != "_"})
 
 
 def _columns(sentence: Sentence) -> list[list[Any]]:

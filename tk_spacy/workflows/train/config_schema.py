@@ -320,7 +320,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
         "licence": _own(
             "licence",
             "Licence of the model, for its meta.json and `spacy package`; your choice, as far as "
-            "the treebank's allows.",
+            "the treebank's allows.  Empty: the treebank's.",
         ),
     },
     "machine": {

@@ -77,7 +77,8 @@ class TrainOptions:
     threads: None for all cores.
     title: of the treebank, in tables; None for its directory's or file's name.
     name, version, licence: of the model, for spaCy's meta.json and `spacy package`; the name in
-        letters, digits and underscores, None for the title's; no licence where it is empty.
+        letters, digits and underscores, None for the title's; an empty licence is the
+        treebank's.
     asked: names of options ("folds", "sampling.order") that the user named, be it their defaults;
         none is silently ignored.
     """
