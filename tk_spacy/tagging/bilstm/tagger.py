@@ -67,9 +67,12 @@ class BilstmTagger(StoredModel):
         pieces: list[Sentence] = []
         ends: list[int] = []
         for sentence in sentences:
-            forms = sentence.forms
-            for start in range(0, len(forms), MOST_WORDS):
-                pieces.append(Sentence.from_columns(forms=forms[start : start + MOST_WORDS]))
+            if len(sentence) <= MOST_WORDS:
+                pieces.append(sentence)
+            else:
+                for start in range(0, len(sentence), MOST_WORDS):
+                    forms = sentence.forms[start : start + MOST_WORDS]
+                    pieces.append(Sentence.from_columns(forms=forms))
             ends.append(len(pieces))
         found: dict[int, Tags] = {}
         with one_thread():
