@@ -22,6 +22,7 @@ from tk_spacy.parsers.biaffine.embedding import tables_of
 from tk_spacy.parsers.biaffine.vocabulary import NONE, ROOT
 from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.tagging.base import Tags
+from tk_spacy.tagging.bilstm import labels as labels_module
 from tk_spacy.tagging.bilstm import tagger as tagger_module
 from tk_spacy.tagging.bilstm.labels import UNKNOWN, Labels, Tag
 from tk_spacy.tagging.bilstm.lemmas import (
@@ -287,6 +288,14 @@ def test_labels_of_a_treebank() -> None:
     assert len(Labels.fit(same).sizes) == 6  # XPOS says nothing more
 
 
+def test_rare_xpos_values_are_left_out_where_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels_module, "MOST_XPOS", 2)
+    words = [("a", "a", "NOUN", "n1", "_")] * 3 + [("a", "a", "NOUN", "n2", "_")] * 2
+    words += [("a", "a", "NOUN", "n3", "_"), ("b", "b", "INTJ", "i1", "_")]
+    labels = Labels.fit([sentence(*words, ("b", "b", "INTJ", "i2", "_"))])
+    assert labels.tags == (("INTJ", "i1", "_"), ("NOUN", "n1", "_"), ("NOUN", "n2", "_"))
+
+
 def test_slopes_are_those_of_the_loss() -> None:
     labels = small_labels()
     rng = np.random.default_rng(2)
@@ -485,5 +494,5 @@ def test_the_component_tags_docs_as_the_tagger_does(tmp_path: Path) -> None:
     taken: Any = other.add_pipe("tk_bilstm_tagger")
     taken.initialize(list, model=tmp_path / "pipeline")
     assert taken.tagger.to_bytes() == pipe.tagger.to_bytes()
-    with pytest.raises(UserError, match="set the component.s `tagger`"):
+    with pytest.raises(UserError, match="could not be run"):
         spacy.blank("xx").add_pipe("tk_bilstm_tagger")(doc)

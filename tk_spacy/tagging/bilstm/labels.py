@@ -25,8 +25,8 @@ Scores = NDArray[np.float32]
 UNKNOWN = -1
 """Of a task's value from which nothing is learnt."""
 MOST_XPOS = 1000
-"""Values of XPOS, the most frequent ones; others are never predicted.  Some treebanks write whole
-analyses there."""
+"""Values of XPOS, the most frequent ones, and the most frequent with each UPOS and FEATS; others are
+never predicted.  Some treebanks write whole analyses there."""
 
 
 class Tag(NamedTuple):
@@ -79,10 +79,12 @@ class Labels:
         xpos: Counter[str] = Counter()
         for tag, n in counts.items():
             xpos[tag.xpos] += n
-        kept = {
-            x for x, _ in sorted(xpos.items(), key=lambda item: (-item[1], item[0]))[:MOST_XPOS]
-        }
-        return cls(sorted(tag for tag in counts if tag.xpos in kept), frequent_rules(sentences))
+        often = {x for x, _ in sorted(xpos.items(), key=_by_count)[:MOST_XPOS]}
+        first: dict[tuple[str, str], Tag] = {}
+        for tag, _ in sorted(counts.items(), key=_by_count):
+            first.setdefault((tag.upos, tag.feats), tag)
+        kept = {tag for tag in counts if tag.xpos in often} | set(first.values())
+        return cls(sorted(kept), frequent_rules(sentences))
 
     def targets(self, sentence: Sentence) -> Int32:
         """The right values of each word: int32[n, tasks], UNKNOWN where there is none."""
@@ -161,6 +163,11 @@ class Labels:
 
 def _attributes(feats: str) -> Mapping[str, str]:
     return {} if feats == "_" else parse_feats(feats)
+
+
+def _by_count(item: tuple[Any, int]) -> tuple[int, Any]:
+    """The key that puts what is most frequent first."""
+    return -item[1], item[0]
 
 
 def _number(values: Sequence[Hashable]) -> dict[Any, int]:
