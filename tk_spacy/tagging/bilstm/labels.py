@@ -25,8 +25,8 @@ Scores = NDArray[np.float32]
 UNKNOWN = -1
 """Of a task's value from which nothing is learnt."""
 MOST_XPOS = 1000
-"""Values of XPOS, the most frequent ones, and the most frequent with each UPOS and FEATS; others are
-never predicted.  Some treebanks write whole analyses there."""
+"""Values of XPOS, the most frequent ones, and those most frequent with each UPOS and FEATS; others
+are never predicted.  Some treebanks write whole analyses there."""
 
 
 class Tag(NamedTuple):
