@@ -25,7 +25,7 @@ class BilstmSettings:
 
     epochs: int = 12
     steps: int = 1500
-    batch: int = 400
+    batch: int = 250
     rate: float = 0.004
     form_width: int = 64
     affix_width: int = 128
