@@ -65,7 +65,7 @@ def reranked(model: Path, source: Path, target: Path, **more: Any) -> list[Any]:
     return [result, found]
 
 
-@pytest.mark.parametrize("tagger", [QUICK, "spacy:max_steps=20"])
+@pytest.mark.parametrize("tagger", [QUICK, "spacy:max_steps=20", "bilstm:epochs=1:steps=50"])
 def test_words_alone_are_parsed_as_was_measured(tmp_path: Path, tagger: str) -> None:
     model, report = own_tags_training(tagger)
     gold = load_treebank(treebank()["test"])

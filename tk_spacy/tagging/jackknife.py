@@ -111,9 +111,7 @@ def _jobs_of_folds(
     return jobs
 
 
-def _tagged_by_folds(
-    train: Sequence[Sentence], jobs: Sequence[TrainingJob]
-) -> list[Sentence]:
+def _tagged_by_folds(train: Sequence[Sentence], jobs: Sequence[TrainingJob]) -> list[Sentence]:
     numbers = fold_of_sentences(len(train), folds=len(jobs))
     of_folds = [
         iter(_tagged(job.open(), [s for s, n in zip(train, numbers, strict=True) if n == fold]))

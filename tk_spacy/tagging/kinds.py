@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BUILT_IN: Mapping[str, str] = {
     "udpipe": "tk_spacy.tagging.udpipe.kind:KIND",
     "spacy": "tk_spacy.tagging.spacy_tagger.kind:KIND",
+    "bilstm": "tk_spacy.tagging.bilstm.kind:KIND",
 }
 """Where each kind of this package is declared, the default first."""
 
@@ -41,6 +42,9 @@ class TaggerKind:
     factory: of the spaCy component that holds a trained one as its attribute `tagger`; None where
         the opened tagger brings spaCy components of its own (an attribute `nlp`).
     line: the settings that tell most, in one line, from what `TaggerSpec.about` gave.
+    format, model: what meta.json of a trained one calls it, and "module:class" of that
+        `StoredModel`, which a saved pipeline's tagger is opened by without spaCy; None where it has
+        no such form.
     """
 
     name: str
@@ -48,6 +52,12 @@ class TaggerKind:
     make: str
     line: Callable[[Mapping[str, Any]], str]
     factory: str | None = None
+    format: str | None = None
+    model: str | None = None
+
+    def model_class(self) -> Any:
+        """The class of trained ones, imported when it is needed; None where there is none."""
+        return None if self.model is None else pkgutil.resolve_name(self.model)
 
 
 def all_kinds() -> dict[str, TaggerKind]:

@@ -18,6 +18,7 @@ from tk_spacy.parsers.kinds import ParserKind, all_kinds, stored_kind
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.tagging.base import Tagger
+from tk_spacy.tagging.kinds import all_kinds as all_taggers
 from tk_spacy.tokenizing.base import Tokenizer
 from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
 from tk_spacy.utils.serialization import META, RERANKER_FORMAT
@@ -169,17 +170,19 @@ def open_tagger(path: Path) -> Tagger | None:
     """The tagger of whatever has one, None where there is none.
 
     path: directory of a model of ours or of any spaCy pipeline, or the name of an installed one.
-    Of a pipeline it is all of its components that set tags and lemmas; where that is UDPipe's
-    tagger alone, it is opened without spaCy.
+    Of a pipeline it is all of its components that set tags and lemmas; where that is one that is
+    stored by us (see `TaggerKind.model`), it is opened without spaCy's pipeline.
     """
     if path.exists() and not is_pipeline(path):
         return None
     from tk_spacy.tagging.spacy_tagger.tagger import PipelineTagger  # noqa: PLC0415
-    from tk_spacy.tagging.udpipe.tagger import FORMAT, UdpipeTagger  # noqa: PLC0415
 
-    places = [child for child in _children(path) if kind_of(child) == FORMAT]
-    if places:
-        return UdpipeTagger.from_disk(places[0])
+    stored = {kind.format: kind for kind in all_taggers().values() if kind.format}
+    for child in _children(path):
+        if (kind := stored.get(kind_of(child) or "")) is not None:
+            tagger_class = kind.model_class()
+            tagger: Tagger = tagger_class.from_disk(child)
+            return tagger
     from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
 
     tagger = PipelineTagger(load_pipeline(path))

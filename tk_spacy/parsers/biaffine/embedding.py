@@ -4,8 +4,9 @@ A word's own group is its form, lemma, affixes and shape, the other one its tags
 FEATS attribute (see `vocabulary`).  In training single columns are left out, or one of the groups.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import srsly
@@ -17,10 +18,27 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.chance import generator
 from tk_spacy.parsers.biaffine.tables import Tables
-from tk_spacy.parsers.biaffine.vocabulary import FIRST, Vocabulary
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Int32
 
 NAME = "tk_treebank_embed"
 TABLES = ("words", "tags")
+SPREAD = 0.3
+"""Of the numbers that a training of the parser starts from."""
+
+
+class Reader(Protocol):
+    """What tells the rows of both tables that belong to words: `Vocabulary`, or another one."""
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows of both tables."""
+        ...
+
+    def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
+        """Rows int32[n + sentences, columns] of each table, the root's before each sentence's."""
+        ...
 
 
 @registry.architectures("tk_spacy.TreebankEmbed.v1")
@@ -38,17 +56,34 @@ def build_treebank_embed(
     dropout: how often one of the groups is left out; the other one counts double then.
     column_dropout: share of the single embeddings (a form, a suffix, a FEATS attribute) that are.
     """
+    return make_embedding((word_width, tag_width), dropout, column_dropout)
+
+
+def make_embedding(
+    widths: tuple[int, int],
+    dropout: float,
+    column_dropout: float,
+    *,
+    vocabulary: Reader | None = None,
+    spread: float = SPREAD,
+) -> Model[Batch, Ragged]:
+    """Such a layer, of any two groups of columns.
+
+    widths, dropout, column_dropout: see `build_treebank_embed`.
+    vocabulary: what it reads; None for one of the parser's that is to be set.
+    spread: standard deviation of the first numbers in the tables.
+    """
     return Model(
         NAME,
         forward,
-        init=init,
-        dims={"nO": word_width + tag_width},
+        init=partial(init, spread=spread),
+        dims={"nO": sum(widths)},
         attrs={
-            "widths": [word_width, tag_width],
+            "widths": list(widths),
             "dropout_rate": dropout,
             "column_dropout": column_dropout,
-            "vocabulary": Vocabulary({}, {}),
-            "has_vocabulary": False,
+            "vocabulary": Vocabulary({}, {}) if vocabulary is None else vocabulary,
+            "has_vocabulary": vocabulary is not None,
         },
         shims=[Tables()],
     )
@@ -70,11 +105,6 @@ def tables_of(model: Model[Batch, Ragged]) -> Tables:
     (tables,) = model.shims
     assert isinstance(tables, Tables)
     return tables
-
-
-def table_rows(vocabulary: Vocabulary) -> tuple[int, int]:
-    """Rows of both tables."""
-    return len(vocabulary.words) + FIRST, len(vocabulary.tags) + FIRST
 
 
 def forward(
@@ -108,7 +138,9 @@ def forward(
     return Ragged(ops.xp.concatenate(parts, axis=1), lengths), backprop
 
 
-def init(model: Model[Batch, Ragged], X: Batch | None = None, Y: Any = None) -> None:
+def init(
+    model: Model[Batch, Ragged], X: Batch | None = None, Y: Any = None, *, spread: float = SPREAD
+) -> None:
     """Tables of normally distributed numbers, whose row 0 is 0.  Raises UserError."""
     vocabulary = model.attrs["vocabulary"]
     if not model.attrs["has_vocabulary"]:
@@ -118,10 +150,8 @@ def init(model: Model[Batch, Ragged], X: Batch | None = None, Y: Any = None) -> 
             "such as spacy.MultiHashEmbed.v2, in a tok2vec that several components share"
         )
     rng, tables = generator(), tables_of(model)
-    for name, rows, width in zip(
-        TABLES, table_rows(vocabulary), model.attrs["widths"], strict=True
-    ):
-        values: Any = (rng.standard_normal((rows, width)) * 0.3).astype(np.float32)
+    for name, rows, width in zip(TABLES, vocabulary.rows, model.attrs["widths"], strict=True):
+        values: Any = (rng.standard_normal((rows, width)) * spread).astype(np.float32)
         values[0] = 0
         tables.arrays[name] = model.ops.asarray_f(values)
 

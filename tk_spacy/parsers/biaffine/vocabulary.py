@@ -66,6 +66,11 @@ class Vocabulary:
         return cls(_number(words), _number(tags))
 
     @property
+    def rows(self) -> tuple[int, int]:
+        """Rows of both tables."""
+        return len(self.words) + FIRST, len(self.tags) + FIRST
+
+    @property
     def reads_xpos(self) -> bool:
         """Whether the XPOS column counts."""
         return f"{XPOS}\t" in self.tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from tk_spacy.parsers.biaffine.embedding import (
     TABLES,
     embedding_of,
     set_vocabulary,
-    table_rows,
     tables_of,
 )
 from tk_spacy.parsers.biaffine.model import scorer_of
@@ -61,10 +60,18 @@ def check_weights(model: Model[Batch, Any], *, n_labels: int) -> None:
     scorer = scorer_of(model)
     if scorer.get_dim("nO") != n_labels:
         raise ValueError(f"scores of {scorer.get_dim('nO')} labels, expected {n_labels}")
-    for name, found, shape in _all_weights(model):
+    check_shapes([*encoder_weights(model), *_scorer_weights(model)])
+
+
+def check_shapes(weights: Iterable[tuple[str, Any, Any]]) -> None:
+    """Raises ValueError for weights that are not numbers as they must be, or of another shape.
+
+    weights: name, array and expected shape; None for the shape of others' layers.
+    """
+    for name, found, shape in weights:
         if shape is not None and (found.shape != shape or found.dtype != np.float32):
             raise ValueError(f"{name} is {found.dtype}{found.shape}, not float32{shape}")
-        if not (model.ops.xp.abs(found) < MOST_WEIGHT).all():
+        if not (abs(found) < MOST_WEIGHT).all():
             raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose products may be infinite")
 
 
@@ -72,11 +79,11 @@ def _lstms(model: Model) -> list[Model]:
     return [node for node in model.walk() if node.name == "tk_lstm"]
 
 
-def _all_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, array and expected shape of our own layers' weights; None for the shape of others'."""
-    scorer, embedding = scorer_of(model), embedding_of(model)
+def encoder_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, array and expected shape of the weights of a model's embedding and LSTMs."""
+    embedding = embedding_of(model)
     if embedding is not None:
-        widths, rows = embedding.attrs["widths"], table_rows(embedding.attrs["vocabulary"])
+        widths, rows = embedding.attrs["widths"], embedding.attrs["vocabulary"].rows
         for name, n, width in zip(TABLES, rows, widths, strict=True):
             yield name, tables_of(embedding).arrays[name], (n, width)
     for layer, lstm in enumerate(_lstms(model)):
@@ -88,5 +95,9 @@ def _all_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
         )
         for part, of_part in zip(PARTS, shapes, strict=True):
             yield f"lstm {layer}.{part}", lstm.get_param(part), of_part
+
+
+def _scorer_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
+    scorer = scorer_of(model)
     for name, shape in weight_shapes(scorer).items():
         yield name, scorer.get_param(name), shape

@@ -8,6 +8,7 @@ from typing import Any
 from tk_spacy.tagging.kinds import TaggerKind
 
 FACTORY = "tk_udpipe_tagger"
+FORMAT = "tk-spacy UDPipe tagger"
 
 
 def _line(about: Mapping[str, Any]) -> str:
@@ -20,5 +21,7 @@ KIND = TaggerKind(
     summary="UDPipe 1's: fast, needs nothing but the treebank",
     make="tk_spacy.tagging.udpipe.spec:make",
     factory=FACTORY,
+    format=FORMAT,
+    model="tk_spacy.tagging.udpipe.tagger:UdpipeTagger",
     line=_line,
 )

@@ -10,12 +10,12 @@ from typing import Any, Self
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe.library import load_model, udpipe
 from tk_spacy.tagging.base import Tags
+from tk_spacy.tagging.udpipe.kind import FORMAT
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.serialization import META, StoredModel
 
 WEIGHTS = "tagger.udpipe"
-FORMAT = "tk-spacy UDPipe tagger"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,7 +41,7 @@ class UdpipeTagger(StoredModel):
         return load_model(self.model, what="tagger")
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def upos_tags(self) -> tuple[str, ...]:
         """The UPOS tags that it can give; empty where a model was made before they were noted."""
         return tuple(map(str, self.about.get("upos", ())))
 

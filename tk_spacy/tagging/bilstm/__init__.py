@@ -1,0 +1,1 @@
+"""A neural tagger, morphological analyser and lemmatizer on the biaffine parser's encoder."""
