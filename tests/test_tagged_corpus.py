@@ -81,7 +81,7 @@ def test_tagged_corpus_trains_its_taggers_once(tmp_path: Path, memory: Callable[
     [
         ({"folds": 1}, "folds is 1; it must be 2 or more"),
         ({"processes": 0}, "processes is 0; it must be 1 or more"),
-        ({"tagger": "brill"}, "unknown tagger 'brill'; choose from udpipe, spacy"),
+        ({"tagger": "brill"}, "unknown tagger 'brill'; choose from bilstm, udpipe, spacy"),
         ({"tagger": "udpipe:iterations=0"}, "tagger 'udpipe:iterations=0': iterations is 0"),
     ],
 )

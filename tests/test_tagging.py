@@ -146,7 +146,7 @@ def test_tags_of_another_length_are_refused() -> None:
 
 
 def test_taggers_are_made_from_their_names() -> None:
-    assert list(all_kinds())[:2] == ["udpipe", "spacy"]
+    assert list(all_kinds())[:3] == ["bilstm", "udpipe", "spacy"]
     spec = make_tagger("spacy:max_steps=7", seed=3)
     assert (spec.kind, spec.name, spec.about()) == (
         "spacy", "spacy-max_steps7", {"max_steps": 7, "seed": 3},
@@ -156,7 +156,7 @@ def test_taggers_are_made_from_their_names() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("brill", "unknown tagger 'brill'; choose from udpipe, spacy"),
+        ("brill", "unknown tagger 'brill'; choose from bilstm, udpipe, spacy"),
         ("spacy:max_steps", "tagger 'spacy:max_steps': 'max_steps' is no setting"),
         ("spacy:steps=3", "tagger 'spacy:steps=3': 'steps' is no setting; choose from max_steps"),
         ("spacy:max_steps=0", "max_steps is 0; it must be 1 or more"),

@@ -208,7 +208,7 @@ def test_text_training_says_what_it_does(tmp_path: Path) -> None:
 def test_text_training_without_a_tokenizer_says_what_is_not_split(tmp_path: Path) -> None:
     for changes in (
         {"tokenizer": "none"},
-        {"tags": "gold", "tokenizer": "udpipe", "tagger": "udpipe"},
+        {"tags": "gold", "tokenizer": "udpipe", "tagger": "bilstm"},
     ):
         plan = make_plan(text_options(tmp_path / "model", **changes))
         assert plan.tokenizer is None
@@ -233,12 +233,12 @@ def test_text_training_where_no_text_is_known(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no tokenizer can be trained; leave it out"):
         make_plan(text_options(tmp_path / "model", **asked))
     with pytest.raises(UserError, match="tokenizer would have no effect: tags is 'gold'"):
-        text_options(tmp_path / "model", tags="gold", tagger="udpipe")
+        text_options(tmp_path / "model", tags="gold", tagger="bilstm")
 
 
 def test_text_pipeline_warns_once_of_tokens_that_are_not_split(tmp_path: Path) -> None:
     options = text_options(
-        tmp_path / "model", tags="gold", tagger="udpipe", tokenizer="udpipe", overwrite=True
+        tmp_path / "model", tags="gold", tagger="bilstm", tokenizer="udpipe", overwrite=True
     )
     progress = Recorder()
     train_pipeline(options, progress=progress)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tk_spacy.tagging.base import TaggerSpec
 
 BUILT_IN: Mapping[str, str] = {
+    "bilstm": "tk_spacy.tagging.bilstm.kind:KIND",
     "udpipe": "tk_spacy.tagging.udpipe.kind:KIND",
     "spacy": "tk_spacy.tagging.spacy_tagger.kind:KIND",
-    "bilstm": "tk_spacy.tagging.bilstm.kind:KIND",
 }
 """Where each kind of this package is declared, the default first."""
 
@@ -75,11 +75,11 @@ def get_kind(name: str) -> TaggerKind:
 
 
 def make_tagger(text: str, *, seed: int = 0) -> TaggerSpec:
-    """The tagger that a user asks for: "udpipe", or "udpipe:iterations=30" with settings.
+    """The tagger that a user asks for: "bilstm", or "bilstm:epochs=20" with settings.
 
     Raises UserError for an unknown kind or setting.
     """
-    name, settings = split_request(text, what="tagger", example=f"{DEFAULT}:iterations=30")
+    name, settings = split_request(text, what="tagger", example=f"{DEFAULT}:epochs=20")
     kind = get_kind(name)
     try:
         spec: TaggerSpec = pkgutil.resolve_name(kind.make)(

@@ -71,7 +71,9 @@ def train_options(
     changes = dict(changes or {})
     values = {name: setting.default for name, setting in SETTINGS.items()}
     files: dict[str, Any] = {}
-    given = {} if config is None else _read(config, changes)
+    # A file's own preset is wanted, as it stands there (see `_together`).
+    others = {name: value for name, value in changes.items() if name != PRESET}
+    given = {} if config is None else _read(config, others)
     places: dict[str, str] = {} if config is None else _places(config)
     said: dict[str, dict[str, Any]] = {}
     for source, where in ((given, str(config)), (changes, "")):

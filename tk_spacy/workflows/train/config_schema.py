@@ -218,7 +218,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
         ),
         "tagger": _own(
             "tagger",
-            f'The tagger: {taggers_help()}; with settings, as in "{DEFAULT_TAGGER}:iterations=30".',
+            f'The tagger: {taggers_help()}; with settings, as in "{DEFAULT_TAGGER}:epochs=20".',
         ),
         "tokenizer": _own(
             "tokenizer",

@@ -60,7 +60,7 @@ def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str
         tasks = [plan.tagger.seconds(n), *_of_folds(plan.tagger, n, folds)]
         if plan.tokenizer is not None:
             tasks.append(plan.tokenizer.seconds(n))
-        yield "tags", _spread(tasks, cores)
+        yield "tags", spread(tasks, cores)
     asked = len(plan.parsers) * LISTING_SECONDS
     if plan.trains_parsers:
         tasks = [parser.seconds(n) for parser in plan.parsers]
@@ -68,7 +68,7 @@ def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str
             for parser in plan.parsers:
                 tasks += _of_folds(parser, n, folds)
             tasks += [asked * n / folds] * folds
-        yield "parsers", _spread(tasks, cores)
+        yield "parsers", spread(tasks, cores)
     others = sum(number for name, number in words.items() if name != "train")
     yield "reranker", n * RERANKER_SECONDS + others * asked / cores
 
@@ -77,7 +77,7 @@ def _of_folds(spec: Trainable, words: int, folds: int) -> list[float]:
     return [spec.seconds(words - words // folds)] * folds
 
 
-def _spread(tasks: list[float], cores: int) -> float:
+def spread(tasks: list[float], cores: int) -> float:
     """Wall time of tasks, the long ones begun first."""
     ends = [0.0] * cores
     for seconds in sorted(tasks, reverse=True):
