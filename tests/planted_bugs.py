@@ -528,8 +528,10 @@ BUGS = [
     ),
     Bug(
         "the biaffine parser leaves out the last batch of an epoch",
-        "batches += make_batches(lengths, settings.batch, rng=rng)",
-        "batches += make_batches(lengths, settings.batch, rng=rng)[:-1]",
+        "    for _ in range(settings.epochs):\n"
+        "        batches += make_batches(lengths, settings.batch, rng=rng)",
+        "    for _ in range(settings.epochs):\n"
+        "        batches += make_batches(lengths, settings.batch, rng=rng)[:-1]",
         (STOPPING,),
     ),
     # Treebanks as they come

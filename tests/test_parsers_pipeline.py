@@ -106,7 +106,9 @@ def test_sampling_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         patch.setattr("tk_spacy.parsers.sampling.spec.train_sampling_parser", None)
         recorder = Recorder()
         train_pipeline(sampling_options(tmp_path / "again", workdir=work), progress=recorder)
-    assert recorder.notes == [
+    estimated, *notes = recorder.notes
+    assert estimated.startswith("preset standard: about 10 seconds on 1 core")
+    assert notes == [
         f"taken over from {work}: sampling parser of all of train",
         f"taken over from {work / 'folds'}: lists of fold 1, 2",
     ]
