@@ -59,6 +59,9 @@ def test_a_preset_says_nothing_of_what_there_is_not() -> None:
     assert gold.tokenizer == "udpipe"
     alone = options(training__preset="best", parsers__names="sampling")
     assert (alone.parser_settings, alone.max_steps) == ({}, None)
+    lists = {"lists__train": "a.kbest", "lists__dev": "b.kbest", "paths__dev": "dev.conllu"}
+    with pytest.raises(UserError, match="preset would have no effect: candidates are given"):
+        options(training__preset="quick", **lists)
     with pytest.raises(UserError, match="preset is 'fast'; choose from quick, standard, best"):
         options(training__preset="fast")
 

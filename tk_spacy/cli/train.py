@@ -102,7 +102,7 @@ def train_cli(
 
         tk-spacy train UD_* -o models/
 
-    In a quarter of the time (or with --preset best in twice the time):
+    In less time, or with --preset best in more:
 
         tk-spacy train UD_Greek-GDT -o model --preset quick
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import Trainable
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS
@@ -46,6 +47,14 @@ class Tags(NamedTuple):
         """A column by its name in CoNLL-U, such as "UPOS"."""
         column: tuple[str, ...] = getattr(self, COLUMNS[name])
         return column
+
+
+def check_upos(sentences: Iterable[Sentence]) -> None:
+    """Raises UserError where no word has UPOS: no tagger can learn from such sentences."""
+    if not any(tag != "_" for sentence in sentences for tag in sentence.upos):
+        raise UserError(
+            "no word has UPOS, so no tagger can be trained; use gold tags (--tags gold)"
+        )
 
 
 class Tagger(Protocol):

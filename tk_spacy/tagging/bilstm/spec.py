@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StepReport
+from tk_spacy.tagging.base import check_upos
 from tk_spacy.tagging.bilstm.kind import KIND
 from tk_spacy.tagging.bilstm.settings import BilstmSettings
 from tk_spacy.treebank.conllu import Sentence
@@ -48,10 +48,7 @@ class BilstmTaggerSpec:
 
     def check(self, sentences: Sequence[Sentence]) -> None:
         """Raises UserError where no word has a tag."""
-        if not any(tag != "_" for s in sentences for tag in s.upos):
-            raise UserError(
-                "no word has UPOS, so no tagger can be trained; use gold tags (--tags gold)"
-            )
+        check_upos(sentences)
 
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""

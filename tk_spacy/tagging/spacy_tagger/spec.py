@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StepReport
+from tk_spacy.tagging.base import check_upos
 from tk_spacy.tagging.spacy_tagger.config import config_text, default_steps
 from tk_spacy.tagging.spacy_tagger.kind import KIND
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.treebank.data_notes import FilledColumns
 
 SETTINGS = ("max_steps", "seed")
 SECONDS = 0.15
@@ -61,8 +61,7 @@ class SpacyTaggerSpec:
         from tk_spacy.parsers.spacy_transition.loading import check_sentences  # noqa: PLC0415
 
         check_sentences(sentences)
-        if "UPOS" not in FilledColumns(sentences):
-            raise UserError("no word has UPOS, so no tagger can be trained; use the file's tags")
+        check_upos(sentences)
 
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core: its steps count, not the treebank."""

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.udpipe.library import version
+from tk_spacy.tagging.base import check_upos
 from tk_spacy.tagging.udpipe.kind import KIND
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.treebank.conllu import Sentence
@@ -51,10 +51,7 @@ class UdpipeTaggerSpec:
 
     def check(self, sentences: Sequence[Sentence]) -> None:
         """Raises UserError where no word has a tag."""
-        if not any(tag != "_" for s in sentences for tag in s.upos):
-            raise UserError(
-                "no word has UPOS, so no tagger can be trained; use gold tags (--tags gold)"
-            )
+        check_upos(sentences)
 
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""

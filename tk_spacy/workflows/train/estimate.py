@@ -48,9 +48,9 @@ def estimate(plan: Plan) -> Estimate:
     words = {name: sum(map(len, part.sentences)) for name, part in plan.parts.items()}
     stages = dict(_stages(plan, words, cores))
     if options.cross_validation:
-        # Each fold's system learns from the others, and one from all.
-        times = options.folds
-        stages = {name: seconds * times for name, seconds in stages.items()}
+        # Each fold's system learns from all folds but one, and the last one from all: together as
+        # many times all as there are folds.
+        stages = {name: seconds * options.folds for name, seconds in stages.items()}
     return Estimate(stages, cores)
 
 

@@ -266,11 +266,12 @@ class TrainOptions:
         own += sorted(name for name in self.asked if find_kind(name.partition(".")[0]))
         of_training = [*own, "config", "max_steps"]
         if ready and self.spacy_pipeline is None:
-            useless = ["parsers", *of_training, "backward", "search", "folds", "processes"]
+            useless = ["preset", "parsers", *of_training, "backward", "search"]
+            useless += ["folds", "processes"]
             useless += ["name", "version", "licence"]
             reason = "candidates are given for all parts, so no parser is trained or asked"
         elif ready:
-            useless = [*of_training, "backward", "folds", "processes"]
+            useless = ["preset", *of_training, "backward", "folds", "processes"]
             reason = "candidates are given for all parts, so no parser is trained"
             for request in parse_specs(self.parsers):
                 if request.kind not in (SPACY, FILE):
@@ -281,7 +282,7 @@ class TrainOptions:
             useless = ["folds", "processes", "name", "version", "licence"]
             reason = "all trees are in files, so no parser is trained or saved"
         elif self.candidates is not None:
-            useless = ["folds", "processes"]
+            useless = ["preset", "folds", "processes"]
             reason = "candidates are given for train, so there is no jackknife"
         elif self.spacy_pipeline is not None and kinds(self.parsers) <= {SPACY, FILE}:
             useless = ["backward", "folds", "processes"]

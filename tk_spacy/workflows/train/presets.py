@@ -36,12 +36,11 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 """The settings of each preset by dotted names, where they are not the defaults."""
 
 SUMMARY = {
-    "quick": "two parsers, three folds: a quarter of the time",
+    "quick": "two parsers, three folds",
     "standard": "three kinds of parsers, five folds",
-    "best": "five parsers, trained longer: twice the time",
+    "best": "five parsers, trained longer",
 }
 """What each is, for help."""
-
 
 KINDS_WITH_SETTINGS = {
     name.split(".")[1]
@@ -61,9 +60,11 @@ def preset_values(preset: Preset, said: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a preset that concern a training.
 
     said: all settings without it, the user's and the defaults.  What the preset says of parsers
-    that the user leaves out, of tags where those of the files are taken, and of the folds and
-    parsers of lists that are ready, is left out.
+    that the user leaves out, and of tags where those of the files are taken, is left out; where
+    lists of train are ready, from parsers that are known, all of it.
     """
+    if said["lists.train"] is not None:
+        return {}
     values = dict(PRESETS[preset])
     if said["tags.source"] == "gold":
         del_section(values, "tags")
