@@ -1,4 +1,4 @@
-"""The loops of simd.h: compilers turn them into SIMD, and all variants give the same bits."""
+"""The loops in C headers: compilers turn them into SIMD, and all variants give the same bits."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
-HEADER = Path(__file__).parents[1] / "tk_spacy" / "kernels" / "simd.h"
+PACKAGE = Path(__file__).parents[1] / "tk_spacy"
+HEADERS = sorted({path.parent for path in PACKAGE.rglob("*.h")})
 COMPILERS = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
-FLAGS = ["-O3", "-ffp-contract=off", "-std=gnu11"]
+FLAGS = ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-std=gnu11"]
 
 # A program that runs every loop on made-up numbers and prints what comes out, to the last bit.
 PROGRAM = """\
 #include <stdio.h>
 #include "simd.h"
-enum { N = 1024 };
+#include "lstm_step.h"
+enum { N = 1024, WIDTH = 24, ROWS = 3 };
+static float state[11][4 * ROWS * WIDTH];
 static uint8_t rows[5][N], out[N];
 static float weight[N], product[TK_TILE_ROWS * TK_TILE_COLUMNS], left[N * 4], right[N * 16];
 static void show(double value) {
@@ -53,6 +56,18 @@ int main(void) {
     }
     tk_tile(product, left, 4, right, 16, TK_RUN);
     for (int i = 0; i < 64; i++) show(product[i]);
+    for (int a = 0; a < 11; a++)
+        for (int i = 0; i < 4 * ROWS * WIDTH; i++)
+            state[a][i] = weight[(a * 97 + i) % N] * (i % 2 ? 1.0f : -1.5f);
+    tk_lstm_step(
+        state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7], ROWS,
+        WIDTH);
+    for (int a = 4; a < 8; a++)
+        for (int i = 0; i < ROWS * WIDTH; i++) show(state[a][i]);
+    tk_lstm_back(
+        state[0], state[2], state[3], state[5], state[6], state[7], state[9], state[10], ROWS,
+        WIDTH);
+    for (int i = 0; i < 4 * ROWS * WIDTH; i++) show(state[10][i]);
     return 0;
 }
 """
@@ -72,8 +87,12 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compile_with(compiler: str, source: Path, *flags: str, output: str) -> Path:
     target = source.with_name(output)
     subprocess.run(
-        [compiler, *FLAGS, *flags, f"-I{HEADER.parent}", str(source), "-o", str(target)], check=True
-    )
+        [
+            compiler, *FLAGS, *flags, *(f"-I{folder}" for folder in HEADERS), str(source),
+            "-o", str(target),
+        ],
+        check=True,
+    )  # fmt: skip
     return target
 
 
@@ -88,8 +107,8 @@ def test_all_variants_give_the_same_bits(compiler: str, source: Path) -> None:
         printed.add(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
     assert len(printed) == 1
     lines = printed.pop().split()
-    assert len(lines) == 2 + 4 + 64
-    assert len(set(lines)) > 60
+    assert len(lines) == 2 + 4 + 64 + 8 * 3 * 24
+    assert len(set(lines)) > 500
 
 
 @needs_x86
@@ -101,6 +120,8 @@ def test_all_variants_give_the_same_bits(compiler: str, source: Path) -> None:
         ("tk_part_sum", {"vcvtdq2ps", "vmulps", "vaddps"}),
         ("tk_add_rows", {"vpaddb"}),
         ("tk_tile", {"vmulps", "vaddps"}),
+        ("tk_lstm_step", {"vdivps", "vmulps", "vaddps"}),
+        ("tk_lstm_back", {"vmulps", "vsubps"}),
     ],
 )
 def test_loops_become_simd(

@@ -12,6 +12,7 @@ import typer.main
 
 from tk_spacy.about import __version__
 from tk_spacy.cli.streams import standard_streams
+from tk_spacy.parallel.memory import keep_freed_memory
 
 COMMANDS = {
     "train": "tk_spacy.cli.train:train_cli",
@@ -114,5 +115,6 @@ def main(args: Sequence[str] | None = None, *, prog_name: str = "tk-spacy") -> N
     args: the words after the program's name, None for those of the process.
     prog_name: what help calls the program.
     """
+    keep_freed_memory()
     with standard_streams():
         app(args, prog_name=prog_name)

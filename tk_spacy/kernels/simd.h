@@ -15,20 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if !defined(TK_CLONES)
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && \
-    (defined(__clang__) ? __clang_major__ >= 14 : defined(__GNUC__))
-#define TK_CLONES __attribute__((target_clones("default", "avx2")))
-#else
-#define TK_CLONES
-#endif
-#endif
-
-#if defined(_MSC_VER)
-#define TK_RESTRICT __restrict
-#else
-#define TK_RESTRICT restrict
-#endif
+#include "clones.h"
 
 enum {
     TK_LANES = 32,

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tk_spacy.parallel.memory import keep_freed_memory
+
 GRACE = 10.0
 """Seconds that a child may take to leave once it is told to."""
 
@@ -17,10 +19,12 @@ GRACE = 10.0
 def begin_child() -> None:
     """Call first in a child process that `multiprocessing` spawned.
 
+    It keeps the memory that it frees, see `memory.keep_freed_memory`.
     Ctrl-C reaches the whole group of processes, but is the parent's matter: it stops its children
     with SIGTERM, which here lets `finally` blocks remove temporary files.  A child whose parent was
     killed ends too, instead of waiting for work for ever.
     """
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
     parent = multiprocessing.parent_process()

@@ -4,7 +4,8 @@ A word's own group is its form, lemma, affixes and shape, the other one its tags
 FEATS attribute (see `vocabulary`).  In training single columns are left out, or one of the groups.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -98,6 +99,47 @@ def set_vocabulary(model: Model[Batch, Ragged], vocabulary: Vocabulary) -> None:
     """Give such a layer its vocabulary, before it is initialized."""
     model.attrs["vocabulary"] = vocabulary
     model.attrs["has_vocabulary"] = True
+
+
+@contextmanager
+def encoding_once(model: Model[Any, Any], sentences: Sequence[Sentence]) -> Iterator[None]:
+    """While this lasts, the model reads none but these sentences, and looks up their rows once.
+
+    A training reads each of them many times.  A model without a layer of this kind is left alone.
+    """
+    embedding = embedding_of(model)
+    if embedding is None:
+        yield
+        return
+    reader = embedding.attrs["vocabulary"]
+    embedding.attrs["vocabulary"] = _EncodedOnce(reader, sentences)
+    try:
+        yield
+    finally:
+        embedding.attrs["vocabulary"] = reader
+
+
+class _EncodedOnce:
+    """A `Reader` of sentences whose rows are known."""
+
+    def __init__(self, reader: Reader, sentences: Sequence[Sentence]) -> None:
+        self.rows = reader.rows
+        self._sentences = sentences  # so that no other object gets the id of one
+        self._encoded = {id(sentence): reader.encode_all([sentence]) for sentence in sentences}
+
+    def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
+        """As `Reader.encode_all`."""
+        first, second = zip(*(self._encoded[id(s)] for s in sentences), strict=True)
+        return _one_below_the_other(first), _one_below_the_other(second)
+
+
+def _one_below_the_other(parts: Sequence[Int32]) -> Int32:
+    out = np.zeros((sum(map(len, parts)), max(own.shape[1] for own in parts)), dtype=np.int32)
+    start = 0
+    for own in parts:
+        out[start : start + len(own), : own.shape[1]] = own
+        start += len(own)
+    return out
 
 
 def tables_of(model: Model[Batch, Ragged]) -> Tables:

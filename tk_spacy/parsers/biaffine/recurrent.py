@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from thinc.api import Model, get_array_module
 from thinc.types import Ragged
 
+from tk_spacy.parsers.biaffine import lstm_step, plain_step
 from tk_spacy.parsers.biaffine.batches import Layout
 from tk_spacy.parsers.biaffine.chance import generator, sentence_mask
 
-Array = NDArray[np.floating[Any]]
 PARTS = ("input", "state", "bias")
 """The weights' names."""
 
@@ -93,15 +92,18 @@ def init(model: Model[Ragged, Ragged], X: Ragged | None = None, Y: Any = None) -
 
 @dataclass(slots=True)
 class Trace:
-    """What the gradient needs: of each step the gates, cell, squashed cell and state before."""
+    """What the gradient needs; arrays stand in the layout of `_places`.
 
-    x: Array
-    gates: Array
-    cells: Array
-    squashed: Array
-    states: Array
+    x: what was read.  gates, cells, squashed, states: of each step; cells those before it, too.
+    """
+
+    x: Any
+    gates: Any
+    cells: Any
+    squashed: Any
+    states: Any
     layout: Layout
-    state_mask: Array | None
+    state_mask: Any
 
 
 def lstm(
@@ -110,7 +112,7 @@ def lstm(
     bias: Any,
     x: Any,
     layout: Layout,
-    state_mask: Array | None = None,
+    state_mask: Any = None,
 ) -> tuple[Any, Trace]:
     """The states of each word, from the left and from the right: [rows, 2 * width].
 
@@ -119,40 +121,27 @@ def lstm(
     """
     xp = get_array_module(x)
     width = inner.shape[1]
-    flat = x @ inputs
-    flat += bias
     n, steps = layout.sentences, layout.steps
-    gates = xp.zeros((steps, 2, n, 4 * width), dtype=x.dtype)
-    gates[layout.time, 0, layout.owner] = flat[:, : 4 * width]
-    gates[layout.reverse, 1, layout.owner] = flat[:, 4 * width :]
-    cells = xp.zeros((steps + 1, 2, n, width), dtype=x.dtype)
-    squashed = xp.empty((steps, 2, n, width), dtype=x.dtype)
-    states = xp.zeros((steps, 2, n, width), dtype=x.dtype)  # as they are read
-    out = xp.empty((steps, 2, n, width), dtype=x.dtype)
+    read = _in_time(xp, x, layout)
+    gates = xp.empty((2, steps * n, 4 * width), dtype=x.dtype)
+    xp.matmul(read, _by_direction(inputs), out=gates)
+    gates += bias.reshape(2, 1, 4 * width)
+    gates = gates.reshape(2, steps, n, 4 * width)
+    cells = xp.zeros((2, steps + 1, n, width), dtype=x.dtype)
+    squashed = xp.empty((2, steps, n, width), dtype=x.dtype)
+    states = xp.zeros((2, steps, n, width), dtype=x.dtype)  # as they are read
+    out = xp.empty((2, steps, n, width), dtype=x.dtype)
     room = xp.empty((2, n, 4 * width), dtype=x.dtype)
+    step = _step_of(x).forward
     for t in range(steps):
-        gate = gates[t]
         if t:
-            if state_mask is None:
-                states[t] = out[t - 1]
-            else:
-                xp.multiply(out[t - 1], state_mask, out=states[t])
-            xp.matmul(states[t], inner, out=room)
-            gate += room
-        sigmoids = gate[:, :, : 3 * width]
-        sigmoids *= 0.5
-        xp.tanh(gate, out=gate)
-        sigmoids *= 0.5
-        sigmoids += 0.5
-        cell = cells[t + 1]
-        xp.multiply(gate[:, :, width : 2 * width], cells[t], out=cell)
-        cell += gate[:, :, :width] * gate[:, :, 3 * width :]
-        xp.tanh(cell, out=squashed[t])
-        xp.multiply(gate[:, :, 2 * width : 3 * width], squashed[t], out=out[t])
-    result = xp.concatenate(
-        [out[layout.time, 0, layout.owner], out[layout.reverse, 1, layout.owner]], axis=1
-    )
-    return result, Trace(x, gates, cells, squashed, states, layout, state_mask)
+            xp.matmul(states[:, t], inner, out=room)
+        step(
+            gates[:, t], room if t else None, cells[:, t], state_mask, cells[:, t + 1],
+            squashed[:, t], out[:, t], states[:, t + 1] if t + 1 < steps else None,
+        )  # fmt: skip
+    result = xp.concatenate(_in_rows(out, layout), axis=1)
+    return result, Trace(read, gates, cells, squashed, states, layout, state_mask)
 
 
 def lstm_gradient(
@@ -166,45 +155,56 @@ def lstm_gradient(
     layout = trace.layout
     width = inner.shape[1]
     steps, n = layout.steps, layout.sentences
-    d_out = xp.zeros((steps, 2, n, width), dtype=d_result.dtype)
-    d_out[layout.time, 0, layout.owner] = d_result[:, :width]
-    d_out[layout.reverse, 1, layout.owner] = d_result[:, width:]
+    d_out = xp.zeros((2, steps, n, width), dtype=d_result.dtype)
+    d_out[0, layout.time, layout.owner] = d_result[:, :width]
+    d_out[1, layout.reverse, layout.owner] = d_result[:, width:]
     d_gates = xp.empty_like(trace.gates)
     d_cell = xp.zeros((2, n, width), dtype=d_result.dtype)
     back = xp.ascontiguousarray(inner.transpose(0, 2, 1))
-    one = xp.empty((2, n, width), dtype=d_result.dtype)
+    d_next = xp.empty((2, n, width), dtype=d_result.dtype)
+    step = _step_of(d_result).backward
     for t in range(steps - 1, -1, -1):
-        gate, d_gate, squashed = trace.gates[t], d_gates[t], trace.squashed[t]
-        if t < steps - 1:
-            xp.matmul(d_gates[t + 1], back, out=one)
-            if trace.state_mask is not None:
-                one *= trace.state_mask
-            d_out[t] += one
-        i, f, o, g = (gate[:, :, k * width : (k + 1) * width] for k in range(4))
-        di, df, do, dg = (d_gate[:, :, k * width : (k + 1) * width] for k in range(4))
-        xp.multiply(d_out[t], squashed, out=do)
-        xp.multiply(squashed, squashed, out=one)
-        xp.subtract(1.0, one, out=one)
-        one *= d_out[t]
-        one *= o
-        d_cell += one
-        xp.multiply(d_cell, g, out=di)
-        xp.multiply(d_cell, trace.cells[t], out=df)
-        xp.multiply(d_cell, i, out=dg)
-        sigmoids = gate[:, :, : 3 * width]
-        slope = sigmoids - sigmoids * sigmoids
-        d_gate[:, :, : 3 * width] *= slope
-        xp.multiply(g, g, out=one)
-        xp.subtract(1.0, one, out=one)
-        dg *= one
-        d_cell *= f
-    d_state = xp.empty_like(inner)
-    for direction in range(2):
-        read = trace.states[:, direction].reshape(steps * n, width)
-        found = d_gates[:, direction].reshape(steps * n, 4 * width)
-        d_state[direction] = read.T @ found
-    flat = xp.concatenate(
-        [d_gates[layout.time, 0, layout.owner], d_gates[layout.reverse, 1, layout.owner]], axis=1
-    )
-    gradient = {"input": trace.x.T @ flat, "state": d_state, "bias": flat.sum(axis=0)}
-    return flat @ inputs.T, gradient
+        last = t == steps - 1
+        if not last:
+            xp.matmul(d_gates[:, t + 1], back, out=d_next)
+        step(
+            trace.gates[:, t], trace.cells[:, t], trace.state_mask, trace.squashed[:, t],
+            d_out[:, t], None if last else d_next, d_cell, d_gates[:, t],
+        )  # fmt: skip
+    flat = d_gates.reshape(2, steps * n, 4 * width)
+    states = trace.states.reshape(2, steps * n, width)
+    d_inputs = trace.x.transpose(0, 2, 1) @ flat
+    gradient = {
+        "input": xp.concatenate([d_inputs[0], d_inputs[1]], axis=1),
+        "state": states.transpose(0, 2, 1) @ flat,
+        "bias": flat.sum(axis=1).reshape(-1),
+    }
+    d_read = flat @ _by_direction(inputs).transpose(0, 2, 1)
+    left, right = _in_rows(d_read.reshape(2, steps, n, -1), layout)
+    return left + right, gradient
+
+
+# Words of all sentences at each step, from the left and from the right: [2, steps, sentences, ...]
+
+
+def _in_time(xp: Any, x: Any, layout: Layout) -> Any:
+    """Rows by the steps at which each direction reads them: [2, steps * sentences, n_in]."""
+    read = xp.zeros((2, layout.steps, layout.sentences, x.shape[1]), dtype=x.dtype)
+    read[0, layout.time, layout.owner] = x
+    read[1, layout.reverse, layout.owner] = x
+    return read.reshape(2, layout.steps * layout.sentences, x.shape[1])
+
+
+def _in_rows(values: Any, layout: Layout) -> tuple[Any, Any]:
+    """The values of each row, from the left and from the right."""
+    return values[0, layout.time, layout.owner], values[1, layout.reverse, layout.owner]
+
+
+def _by_direction(inputs: Any) -> Any:
+    """The weights of each direction: [2, n_in, 4 * width]."""
+    return inputs.reshape(len(inputs), 2, -1).transpose(1, 0, 2)
+
+
+def _step_of(x: Any) -> Any:
+    """Where a step of these arrays is taken."""
+    return lstm_step if type(x) is np.ndarray and x.dtype == np.float32 else plain_step

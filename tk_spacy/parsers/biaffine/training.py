@@ -15,7 +15,7 @@ from tk_spacy.parsers.biaffine.batch import Batch, make_batch
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.chance import seeded
-from tk_spacy.parsers.biaffine.embedding import embedding_of, set_vocabulary
+from tk_spacy.parsers.biaffine.embedding import embedding_of, encoding_once, set_vocabulary
 from tk_spacy.parsers.biaffine.loss import find_loss
 from tk_spacy.parsers.biaffine.model import model_of, scorer_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
@@ -69,15 +69,16 @@ def train_biaffine_parser(
         optimizer = Adam(
             rates, beta1=beta1, beta2=beta2, L2=0.0, grad_clip=CLIP, use_averages=False
         )
-        for ids in batches:
-            batch = make_batch([train[i] for i in ids], labels=labels)
-            scores, backprop = model.begin_update(batch)
-            backprop(find_loss(scores, batch)[2])
-            model.finish_update(optimizer)
-            optimizer.step_schedules()
-            done += len(ids)
-            if report is not None:
-                report(done, of)
+        with encoding_once(model, train):
+            for ids in batches:
+                batch = make_batch([train[i] for i in ids], labels=labels)
+                scores, backprop = model.begin_update(batch)
+                backprop(find_loss(scores, batch)[2])
+                model.finish_update(optimizer)
+                optimizer.step_schedules()
+                done += len(ids)
+                if report is not None:
+                    report(done, of)
     about = {"sentences": len(train), "words": sum(map(len, train))}
     return BiaffineParser(model=model, labels=labels, settings=settings, about=about)
 

@@ -15,6 +15,7 @@ from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.chance import seeded
+from tk_spacy.parsers.biaffine.embedding import encoding_once
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.training import BETAS, CLIP, SAMPLE, WARM_UP
 from tk_spacy.tagging.bilstm.labels import Labels, Scores
@@ -56,12 +57,13 @@ def train_bilstm_tagger(
         optimizer = Adam(
             rates, beta1=beta1, beta2=beta2, L2=0.0, grad_clip=CLIP, use_averages=False
         )
-        for done, ids in enumerate(batches, start=1):
-            scores, backprop = model.begin_update(Batch([train[i] for i in ids]))
-            backprop(find_slopes(labels, scores, np.concatenate([targets[i] for i in ids]))[1])
-            model.finish_update(optimizer)
-            optimizer.step_schedules()
-            report(done, len(batches))
+        with encoding_once(model, train):
+            for done, ids in enumerate(batches, start=1):
+                scores, backprop = model.begin_update(Batch([train[i] for i in ids]))
+                backprop(find_slopes(labels, scores, np.concatenate([targets[i] for i in ids]))[1])
+                model.finish_update(optimizer)
+                optimizer.step_schedules()
+                report(done, len(batches))
     filled = FilledColumns(train)
     return BilstmTagger(
         model=model,
