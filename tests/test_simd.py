@@ -21,7 +21,7 @@ PROGRAM = """\
 #include "simd.h"
 #include "lstm_step.h"
 enum { N = 1024, WIDTH = 24, ROWS = 3 };
-static float state[11][4 * ROWS * WIDTH];
+static float lstm[11][4 * ROWS * WIDTH];
 static uint8_t rows[5][N], out[N];
 static float weight[N], product[TK_TILE_ROWS * TK_TILE_COLUMNS], left[N * 4], right[N * 16];
 static void show(double value) {
@@ -58,16 +58,16 @@ int main(void) {
     for (int i = 0; i < 64; i++) show(product[i]);
     for (int a = 0; a < 11; a++)
         for (int i = 0; i < 4 * ROWS * WIDTH; i++)
-            state[a][i] = weight[(a * 97 + i) % N] * (i % 2 ? 1.0f : -1.5f);
+            lstm[a][i] = weight[(a * 97 + i) % N] * (i % 2 ? 1.0f : -1.5f);
     tk_lstm_step(
-        state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7], ROWS,
+        lstm[0], lstm[1], lstm[2], lstm[3], lstm[4], lstm[5], lstm[6], lstm[7], ROWS,
         WIDTH);
     for (int a = 4; a < 8; a++)
-        for (int i = 0; i < ROWS * WIDTH; i++) show(state[a][i]);
+        for (int i = 0; i < ROWS * WIDTH; i++) show(lstm[a][i]);
     tk_lstm_back(
-        state[0], state[2], state[3], state[5], state[6], state[7], state[9], state[10], ROWS,
+        lstm[0], lstm[2], lstm[3], lstm[5], lstm[6], lstm[7], lstm[9], lstm[10], ROWS,
         WIDTH);
-    for (int i = 0; i < 4 * ROWS * WIDTH; i++) show(state[10][i]);
+    for (int i = 0; i < 4 * ROWS * WIDTH; i++) show(lstm[10][i]);
     return 0;
 }
 """

@@ -78,21 +78,26 @@ TK_CLONES static void tk_lstm_back(
     for (ptrdiff_t row = 0; row < rows; row++) {
         const ptrdiff_t start = row * width;
         const float *TK_RESTRICT gate = gates + 4 * start;
-        float *TK_RESTRICT d_gate = d_gates + 4 * start;
+        float *TK_RESTRICT di = d_gates + 4 * start, *TK_RESTRICT df = di + width;
+        float *TK_RESTRICT d = df + width, *TK_RESTRICT dg = d + width;
         const float *TK_RESTRICT bent = squashed + start, *TK_RESTRICT old = before + start;
-        const float *TK_RESTRICT d_read = d_out + start;
         float *TK_RESTRICT dc = d_cell + start;
+        for (ptrdiff_t j = 0; j < width; j++)
+            d[j] = d_out[start + j];
+        if (d_next && mask)
+            for (ptrdiff_t j = 0; j < width; j++)
+                d[j] += d_next[start + j] * mask[start + j];
+        else if (d_next)
+            for (ptrdiff_t j = 0; j < width; j++)
+                d[j] += d_next[start + j];
         for (ptrdiff_t j = 0; j < width; j++) {
             const float i = gate[j], f = gate[width + j];
             const float o = gate[2 * width + j], g = gate[3 * width + j];
-            float d = d_read[j];
-            if (d_next)
-                d += mask ? d_next[start + j] * mask[start + j] : d_next[start + j];
-            const float slope = dc[j] + d * o * (1.0f - bent[j] * bent[j]);
-            d_gate[j] = slope * g * (i - i * i);
-            d_gate[width + j] = slope * old[j] * (f - f * f);
-            d_gate[2 * width + j] = d * bent[j] * (o - o * o);
-            d_gate[3 * width + j] = slope * i * (1.0f - g * g);
+            const float slope = dc[j] + d[j] * o * (1.0f - bent[j] * bent[j]);
+            di[j] = slope * g * (i - i * i);
+            df[j] = slope * old[j] * (f - f * f);
+            d[j] = d[j] * bent[j] * (o - o * o);
+            dg[j] = slope * i * (1.0f - g * g);
             dc[j] = slope * f;
         }
     }

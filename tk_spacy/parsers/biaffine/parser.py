@@ -220,7 +220,8 @@ class BiaffineParser(StoredParser):
     @classmethod
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
-        settings = BiaffineSettings.from_dict(meta["settings"])
+        # Models of before there was a choice of steps had none.
+        settings = BiaffineSettings.from_dict({"steps": 0, **meta["settings"]})
         architecture = meta.get("architecture")
         if architecture is None:
             model = model_of(settings)

@@ -14,6 +14,7 @@ class BiaffineSettings:
     """Settings of one biaffine parser.
 
     epochs: passes over the training sentences.
+    steps: updates of the weights, at least; a small treebank is read more often for them.
     batch: rows (words, roots and padding) that are learnt from at a time.
     rate: of Adam, at its highest; it rises over the first tenth of the steps, then falls to 0.
     word_width, tag_width: of the embeddings of words and of tags.
@@ -28,6 +29,7 @@ class BiaffineSettings:
     """
 
     epochs: int = 30
+    steps: int = 0
     batch: int = 700
     rate: float = 0.003
     word_width: int = 100
@@ -63,6 +65,7 @@ SEARCH_ONLY = ("label_share",)
 
 LIMITS: Limits = {
     "epochs": (1, 1000),
+    "steps": (0, 1_000_000),
     "batch": (1, 1_000_000),
     "rate": (1e-6, 1.0),
     "word_width": (1, 4096),

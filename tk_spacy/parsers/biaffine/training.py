@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,10 +59,11 @@ def train_biaffine_parser(
     labels = labels_of(train)
     rng = np.random.default_rng([settings.seed, 2])
     lengths = [len(sentence) + 1 for sentence in train]
-    batches: list[list[int]] = []
-    for _ in range(settings.epochs):
+    batches = make_batches(lengths, settings.batch, rng=rng)
+    epochs = max(settings.epochs, math.ceil(settings.steps / len(batches)))
+    for _ in range(epochs - 1):
         batches += make_batches(lengths, settings.batch, rng=rng)
-    done, of = 0, settings.epochs * len(train)
+    done, of = 0, epochs * len(train)
     with one_thread(), seeded(settings.seed):
         prepare(model, train, Batch(train[:SAMPLE]), labels, xpos=settings.xpos)
         rates: Any = warmup_linear(settings.rate, int(WARM_UP * len(batches)), len(batches))
