@@ -10,7 +10,7 @@ import pytest
 from tk_spacy.errors import UserError
 from tk_spacy.workflows.train.config import train_options
 from tk_spacy.workflows.train.config_text import training_config
-from tk_spacy.workflows.train.estimate import Estimate, rough, spread
+from tk_spacy.workflows.train.estimate import Estimate, pace, rough, spread
 from tk_spacy.workflows.train.options import TrainOptions
 
 FILES = {"paths.train": "train.conllu", "paths.output": "model"}
@@ -71,6 +71,16 @@ def test_a_training_takes_as_long_as_its_fullest_core() -> None:
     assert spread([3, 1, 1, 1], 1) == 6
     assert spread([2, 2, 2], 2) == 4
     assert spread([], 2) == 0
+
+
+def test_pace_tells_a_machine_half_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.2 <= pace() <= 5
+    monkeypatch.setattr("tk_spacy.workflows.train.estimate.PRODUCT_SECONDS", 1e-9)
+    assert pace() == 5
+    ticks = iter(range(100))
+    monkeypatch.setattr("tk_spacy.workflows.train.estimate.PRODUCT_SECONDS", 0.5)
+    monkeypatch.setattr("time.thread_time", lambda: float(next(ticks)))
+    assert pace() == 2
 
 
 def test_an_estimate_in_a_line() -> None:

@@ -17,7 +17,7 @@ from tk_spacy.utils.validation import check_names_of
 
 KIND = "udpipe"
 NONE = "none"
-SECONDS = {16: 3.0, 24: 4.7, 64: 20.0}
+SECONDS = {16: 4.8, 24: 7.6, 64: 32.0}
 """Of an epoch, by the network's dimension."""
 
 

@@ -1,21 +1,28 @@
 """What a training will cost, estimated from its parsers, its words and the cores it may use.
 
 Each parser, tagger and tokenizer tells how long it takes on one core (`Trainable.seconds`), as
-measured on one machine; other machines may be twice as fast, or half.
+measured on one machine; how fast this one is beside it, a product of matrices tells.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from tk_spacy.ensemble.jackknife import LISTING_SECONDS
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.base import Trainable
+from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.workflows.train.inputs import Plan
 
-RERANKER_SECONDS = 0.0015
+RERANKER_SECONDS = 0.0025
 """Combiner and rerankers, of a word of train."""
+PRODUCT_SECONDS = 0.0040
+"""Of a product of SIZE x SIZE numbers in single precision on the machine of all these seconds."""
+SIZE, PRODUCTS = 512, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +48,25 @@ class Estimate:
         return f"about {rough(self.seconds)} on {cores} ({', '.join(parts)})"
 
 
+def pace() -> float:
+    """How long numeric work takes here, as a multiple of what it took where it was measured."""
+    values = np.ones((SIZE, SIZE), dtype=np.float32)
+    found = []
+    with one_thread():
+        for _ in range(PRODUCTS):
+            start = time.thread_time()
+            values @ values
+            found.append(time.thread_time() - start)
+    return min(max(min(found) / PRODUCT_SECONDS, 0.2), 5.0)
+
+
 def estimate(plan: Plan) -> Estimate:
     """What a training costs from its beginning; what is taken over from an earlier one is less."""
     options = plan.options
     cores = options.processes or min(options.threads or available_threads(), available_threads())
     words = {name: sum(map(len, part.sentences)) for name, part in plan.parts.items()}
-    stages = dict(_stages(plan, words, cores))
+    slower = pace()
+    stages = {name: slower * seconds for name, seconds in _stages(plan, words, cores)}
     if options.cross_validation:
         # Each fold's system learns from all folds but one, and the last one from all: together as
         # many times all as there are folds.
