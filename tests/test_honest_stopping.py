@@ -364,7 +364,15 @@ def test_biaffine_parser_has_no_dev_and_sees_each_sentence_once_an_epoch(
 
     monkeypatch.setattr(biaffine_module, "make_batch", spy)
     settings = BiaffineSettings(
-        epochs=3, batch=30, word_width=4, tag_width=4, width=4, layers=1, arc_width=4, label_width=4
+        epochs=3,
+        steps=0,
+        batch=30,
+        word_width=4,
+        tag_width=4,
+        width=4,
+        layers=1,
+        arc_width=4,
+        label_width=4,
     )
     steps = []
     biaffine_module.train_biaffine_parser(
@@ -409,7 +417,15 @@ def test_biaffine_rate_rises_for_a_tenth_and_falls_to_nothing(
     assert rates[0] == rates[steps] == 0
 
 
-SMALL = {"word_width": 4, "tag_width": 4, "width": 4, "layers": 1, "arc_width": 4, "label_width": 4}
+SMALL = {
+    "steps": 0,
+    "word_width": 4,
+    "tag_width": 4,
+    "width": 4,
+    "layers": 1,
+    "arc_width": 4,
+    "label_width": 4,
+}
 
 
 def test_biaffine_steps_are_of_the_rate_at_that_share_of_the_training(

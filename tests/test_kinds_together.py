@@ -33,8 +33,8 @@ TINY: dict[str, dict[str, Any]] = {
     "sampling": {"epochs": 1, "order": 2, "pruner_epochs": 1, "bits": 14, "pruner_bits": 12},
     # Enough to learn that the root's label is root: a Doc can hold no other.
     "biaffine": {
-        "epochs": 12, "batch": 200, "rate": 0.02, "word_width": 16, "tag_width": 16, "width": 16,
-        "layers": 1, "arc_width": 16, "label_width": 8,
+        "epochs": 12, "steps": 0, "batch": 200, "rate": 0.02, "word_width": 16, "tag_width": 16,
+        "width": 16, "layers": 1, "arc_width": 16, "label_width": 8,
     },
     "udpipe": {"iterations": 1, "hidden_layer": 10, "embedding_form": 5},
 }  # fmt: skip

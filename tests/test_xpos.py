@@ -22,7 +22,15 @@ from tk_spacy.workflows.train.inputs import XPOS_NOTE, make_plan
 from tk_spacy.workflows.train.options import TrainOptions
 
 SENTENCES = list(generate(30, seed=3))
-SMALL = {"epochs": 1, "width": 8, "word_width": 8, "tag_width": 8, "arc_width": 8, "label_width": 8}
+SMALL = {
+    "epochs": 1,
+    "steps": 0,
+    "width": 8,
+    "word_width": 8,
+    "tag_width": 8,
+    "arc_width": 8,
+    "label_width": 8,
+}
 
 
 def tagged(sentences: list[Sentence], tag: str | None = None) -> list[Sentence]:

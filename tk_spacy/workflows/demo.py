@@ -26,6 +26,7 @@ PARSER_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     SAMPLING: {"order": 2, "epochs": 4, "training_restarts": 1},
     BIAFFINE: {
         "epochs": 15,
+        "steps": 0,
         "batch": 150,
         "rate": 0.008,
         "dropout": 0.15,

@@ -25,7 +25,7 @@ from tk_spacy.utils.array_types import Int32
 
 NAME = "tk_treebank_embed"
 TABLES = ("words", "tags")
-SPREAD = 0.3
+SPREAD = 0.1
 """Of the numbers that a training of the parser starts from."""
 
 

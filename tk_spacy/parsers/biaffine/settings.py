@@ -29,7 +29,7 @@ class BiaffineSettings:
     """
 
     epochs: int = 30
-    steps: int = 0
+    steps: int = 1000
     batch: int = 700
     rate: float = 0.003
     word_width: int = 100
