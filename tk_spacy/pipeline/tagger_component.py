@@ -124,9 +124,7 @@ class TaggerComponent(TrainedComponent[Trained, "tuple[Sequence[int], Tags]"]):
         Raises UserError where the settings do not fit, or the examples have no tags.
         """
         if model is not None:
-            path = Path(model)
-            is_pipeline = (path / "config.cfg").is_file()
-            self.tagger = self._model_class().from_disk(path / self.name if is_pipeline else path)
+            self._load(model)
             return
         from tk_spacy.spacy_io.gold import gold_sentences  # noqa: PLC0415
 
