@@ -23,7 +23,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from tiny_spacy import tiny_config
 
-from tk_spacy.errors import CandidateError, ModelError, UserError
+from tk_spacy.errors import CandidateError, UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
@@ -142,7 +142,7 @@ def test_training_loads_a_model(tmp_path):
         initialized(nlp, model=path)
         assert predictions(map(nlp, new_docs(nlp, 5))) == expected
     trained_parser().to_disk(tmp_path / "parser")
-    with pytest.raises(ModelError, match=r"meta\.json is not that of a tk-spacy reranker"):
+    with pytest.raises(UserError, match=r"'tk_reranker', or any other with a tk-spacy reranker"):
         initialized(trained_parser(), model=tmp_path / "parser")
 
 

@@ -184,6 +184,28 @@ def test_parse_and_kbest_of_words_alone(tmp_path: Path) -> None:
     assert [s.upos for s in load_treebank(tmp_path / "k.conllu")] == expected
 
 
+@pytest.mark.parametrize("command", ["parse", "rerank", "kbest"])
+def test_a_file_with_upos_alone_gets_the_rest_and_is_told_so_once(
+    tmp_path: Path, command: str
+) -> None:
+    model, _ = own_tags_training(QUICK)
+    gold = load_treebank(treebank()["test"])
+    none = [("_",) * len(s) for s in gold]
+    upos = [replace(s, lemmas=n, xpos=n, feats=n) for s, n in zip(gold, none, strict=True)]
+    write_conllu(tmp_path / "upos.conllu", upos)
+    done = invoke(command, model, tmp_path / "upos.conllu", "-o", tmp_path / "out.conllu")
+    assert done.exit_code == 0
+    assert done.stderr.count("tagger") == 1
+    assert "LEMMA, XPOS and FEATS by the model's own tagger" in " ".join(done.stderr.split())
+    assert "no word has" not in done.stderr
+    found = load_treebank(tmp_path / "out.conllu")
+    assert [s.upos for s in found] == [s.upos for s in gold]
+    tagger = open_tagger(model)
+    assert tagger is not None
+    for sentence, tags in zip(found, tagger.tag(upos), strict=True):
+        assert (sentence.lemmas, sentence.xpos, sentence.feats) == (tags[0], tags[2], tags[3])
+
+
 def test_commands_take_a_choice_of_tags(tmp_path: Path) -> None:
     model, _ = own_tags_training(QUICK)
     done = invoke("rerank", model, words_alone(), "-o", tmp_path / "a.conllu")

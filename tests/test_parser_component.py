@@ -207,8 +207,25 @@ def test_parser_component_loads_a_model(tmp_path) -> None:
         nlp.config["initialize"]["components"]["tk_parser"] = {"model": str(path)}
         nlp.initialize()
         assert component(nlp).to_bytes() == trained().to_bytes()
-    with pytest.raises(UserError, match="no such model directory"):
+    with pytest.raises(UserError, match=r"missing: no tk-spacy sampling parser here"):
         component(pipeline()).initialize(list, model=tmp_path / "missing")
+
+
+def test_parser_component_loads_a_model_of_another_name(tmp_path) -> None:
+    nlp = spacy.blank("xx")
+    add_parser(nlp, trained(), name="first")
+    nlp.to_disk(tmp_path / "one")
+    again = component(pipeline())
+    again.parser = None
+    again.initialize(list, model=tmp_path / "one")
+    assert again.to_bytes() == trained().to_bytes()
+    add_parser(nlp, trained(), name="second")
+    nlp.to_disk(tmp_path / "two")
+    with pytest.raises(UserError, match=r"'tk_parser', but several with .* \(first, second\)"):
+        again.initialize(list, model=tmp_path / "two")
+    spacy.blank("xx").to_disk(tmp_path / "none")
+    with pytest.raises(UserError, match="'tk_parser', or any other with a tk-spacy sampling"):
+        again.initialize(list, model=tmp_path / "none")
 
 
 # Storage

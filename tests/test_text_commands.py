@@ -1,4 +1,4 @@
-"""`parse` and `rerank` of plain text and of words one a line, scored by the official program."""
+"""`parse`, `rerank` and `kbest` of plain text and words one a line, scored as officially."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_text_by_the_pipeline_is_the_same_as_by_the_command(tmp_path: Path) -> N
     assert lines[0] == lines[1]
 
 
-@pytest.mark.parametrize("command", ["parse", "rerank"])
+@pytest.mark.parametrize("command", ["parse", "rerank", "kbest"])
 def test_text_of_standard_input(command: str) -> None:
     text = raw(part("test")[:4])
     arguments = [command, str(model()), "-", "-o", "-", "--quiet"]
@@ -106,6 +106,27 @@ def test_text_of_standard_input(command: str) -> None:
     assert found.stdout.startswith("# sent_id = 1\n# text = ")
     broken = CliRunner().invoke(app, arguments, input="1\tAna\t_\n")
     assert "standard input:1: 3 columns instead of 10" in " ".join(broken.stderr.split())
+
+
+@pytest.mark.parametrize("form", ["text", "vertical"])
+def test_text_has_the_candidates_of_its_sentences_as_conllu(tmp_path: Path, form: str) -> None:
+    sentences = part("test")[:6]
+    source = text_file(tmp_path, sentences=sentences)
+    if form == "vertical":
+        words = "\n\n".join("\n".join(s.forms) for s in sentences)
+        source.write_text(words, encoding="utf-8")
+    out = tmp_path / "out.conllu"
+    done = invoke("kbest", model(), source, "-o", out, "--k", "5", "--input", form)
+    assert done.exit_code == 0, done.output
+    found = load_treebank(out)
+    assert [s.forms for s in found] == [s.forms for s in sentences]
+    # What comes out is CoNLL-U, whose candidates are the same: whatever the input was.
+    done = invoke("kbest", model(), out, "-o", tmp_path / "again.conllu", "--k", "5")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "again.conllu").read_text("utf-8") == out.read_text("utf-8")
+    assert "# tk_candidate_5 = " in out.read_text("utf-8")
+    if form == "text":
+        assert [surface_tokens(s) for s in found] == [surface_tokens(s) for s in sentences]
 
 
 def test_text_in_directories(tmp_path: Path) -> None:
@@ -150,7 +171,7 @@ def test_text_one_word_a_line(tmp_path: Path) -> None:
     assert parsed[0].sentences == 10
 
 
-@pytest.mark.parametrize("command", ["parse", "rerank"])
+@pytest.mark.parametrize("command", ["parse", "rerank", "kbest"])
 def test_text_mistakes_are_told_in_a_line(tmp_path: Path, command: str) -> None:
     def said(*arguments: object) -> str:
         result = invoke(command, *arguments, "-o", tmp_path / "out.conllu")

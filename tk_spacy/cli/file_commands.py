@@ -65,17 +65,31 @@ TagsOption = Annotated[
     ),
 ]
 
+_INPUT_FORMS = (
+    "What the files are. text: plain text (UTF-8), split into sentences and words by the model's "
+    "own tokenizer. vertical: one word a line, a blank line after each sentence. conllu: CoNLL-U. "
+    "auto: what a file's name and first lines tell."
+)
+
 InputOption = Annotated[
     str,
     typer.Option(
         "--input",
         metavar="|".join(INPUT_FORMS),
-        help="What the files are. text: plain text (UTF-8), split into sentences and words by the "
-        "model's own tokenizer. vertical: one word a line, a blank line after each sentence. "
-        "conllu: CoNLL-U. auto: what a file's name and first lines tell. Directories are searched "
-        "for .txt files with text and vertical, else for .conllu files.",
+        help=f"{_INPUT_FORMS} Directories are searched for .txt files with text and vertical, else "
+        "for .conllu files.",
     ),
 ]
+
+OneInputOption = Annotated[
+    str,
+    typer.Option(
+        "--input",
+        metavar="|".join(INPUT_FORMS),
+        help=_INPUT_FORMS.replace("the files are", "the file is"),
+    ),
+]
+"""Of a command that takes no directories."""
 
 ParserFile = Annotated[
     list[str] | None,

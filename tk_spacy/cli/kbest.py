@@ -11,6 +11,7 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import (
     DepsOption,
     OldParserFile,
+    OneInputOption,
     Overwrite,
     ParserFile,
     TagsOption,
@@ -26,6 +27,7 @@ from tk_spacy.parsers.names import SEARCHES
 from tk_spacy.treebank.data_notes import missing_note
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, DepsCount
 from tk_spacy.utils.tables import Column, Table
+from tk_spacy.workflows.files.inputs import INPUT_FORMS
 from tk_spacy.workflows.files.tagging import TAG_CHOICES
 from tk_spacy.workflows.kbest import kbest
 
@@ -40,7 +42,10 @@ def kbest_cli(
         ),
     ],
     source: Annotated[
-        Path, typer.Argument(metavar="IN.conllu", help="CoNLL-U file; - for standard input.")
+        Path,
+        typer.Argument(
+            metavar="IN", help="CoNLL-U or plain text (see --input); - for standard input."
+        ),
     ],
     output: Annotated[
         Path,
@@ -75,6 +80,7 @@ def kbest_cli(
     old_parser_file: OldParserFile = None,
     deps: DepsOption = "blank",
     tags: TagsOption = "auto",
+    input_form: OneInputOption = "auto",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -88,6 +94,10 @@ def kbest_cli(
         tk-spacy kbest model in.conllu -o in.kbest.conllu --k 50
 
         tk-spacy kbest fr_core_news_sm in.conllu -o in.kbest.conllu --form expanded
+
+    Plain text is split into sentences and words by a model that `tk-spacy train` made:
+
+        tk-spacy kbest model text.txt -o text.kbest.conllu
     """
     shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
     with shell.guard():
@@ -102,6 +112,7 @@ def kbest_cli(
                 parser_files=named_files(parser_file, old_parser_file),
                 deps=chosen("--deps", deps, DEPS_CHOICES),
                 tags=chosen("--tags", tags, TAG_CHOICES),
+                input_form=chosen("--input", input_form, INPUT_FORMS),
                 overwrite=overwrite,
                 progress=progress,
             )

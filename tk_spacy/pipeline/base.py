@@ -112,6 +112,16 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         self._warned = set()
         resolve_optimizer(self.nlp)  # which spaCy does not where it makes one by itself
 
+    def _load(self, path: str | Path) -> None:
+        """Take the model in a directory: one alone, or that of a pipeline's component.
+
+        Raises UserError where there is none; see `component_place`.
+        """
+        from tk_spacy.utils.model_dirs import component_place  # noqa: PLC0415
+
+        kind = self._model_class()
+        self._take(kind.from_disk(component_place(Path(path), self.name, kind.FORMAT)))
+
     def _needed(self) -> Trained:
         """The model.  Raises UserError where there is none."""
         if self._trained is None:

@@ -12,6 +12,7 @@ from spacy.attrs import DEP, HEAD, SENT_START
 from spacy.tokens import Doc
 
 from tk_spacy.spacy_io.conversion import sentence_of_tokens, to_spacy_label
+from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 
 if TYPE_CHECKING:
     from tk_spacy.parsers.base import StoredParser
@@ -35,16 +36,6 @@ class ParsedSentence:
     deprels: tuple[str, ...]
 
 
-def sentence_spans(doc: Doc) -> list[tuple[int, int]]:
-    """Start and end of the sentences that a Doc has; all of it where it has no boundaries."""
-    if not len(doc):
-        return []
-    starts = [0]
-    if doc.has_annotation("SENT_START"):
-        starts += [token.i for token in doc if token.i and token.is_sent_start]
-    return list(zip(starts, [*starts[1:], len(doc)], strict=True))
-
-
 def parse_docs(
     parser: StoredParser,
     docs: Sequence[Doc],
@@ -52,23 +43,20 @@ def parse_docs(
     n_threads: int | None = None,
 ) -> list[list[ParsedSentence]]:
     """The trees of all sentences of all Docs, in one batch."""
-    spans = [[(doc, start, end) for start, end in sentence_spans(doc)] for doc in docs]
-    words = [
-        [np.flatnonzero([not token.is_space for token in doc[a:b]]) for doc, a, b in own]
-        for own in spans
-    ]
+    spans = [sentence_spans(doc) for doc in docs]
+    words = [words_of_spans(doc, own) for doc, own in zip(docs, spans, strict=True)]
     sentences = [
-        sentence_of_tokens([doc[start + i] for i in places.tolist()])
-        for own, of_doc in zip(spans, words, strict=True)
-        for (doc, start, _), places in zip(own, of_doc, strict=True)
+        sentence_of_tokens([doc[i] for i in places.tolist()])
+        for doc, of_doc in zip(docs, words, strict=True)
+        for places in of_doc
         if len(places)
     ]
     found = iter(parser.parse(sentences, n_threads=n_threads))
     none: tuple[Any, tuple[str, ...]] = (np.empty(0, np.int32), ())
     return [
         [
-            ParsedSentence(start, end, places, *(next(found) if len(places) else none))
-            for (_, start, end), places in zip(own, of_doc, strict=True)
+            ParsedSentence(start, end, places - start, *(next(found) if len(places) else none))
+            for (start, end), places in zip(own, of_doc, strict=True)
         ]
         for own, of_doc in zip(spans, words, strict=True)
     ]

@@ -46,14 +46,6 @@ BATCH_WORDS = 500
 """What a batch has, about, where the config gives no number."""
 
 
-def find_model(path: str | Path, component: str) -> Reranker:
-    """The model in a directory: a reranker's own, or a pipeline that has one in `component`."""
-    path = Path(path)
-    inside = path / component
-    is_pipeline = (path / "config.cfg").is_file() and inside.is_dir()
-    return Reranker.from_disk(inside if is_pipeline else path)
-
-
 def train_from_examples(
     nlp: Language,
     examples: Iterable[Example],

@@ -82,14 +82,6 @@ class ParserComponent(
         settings: OwnSettings = self.kind().spec_class().read_settings(self.settings)
         return settings
 
-    def _read_model(self, path: Path) -> OwnParser:
-        """A trained parser from a directory, its own or a pipeline's with a component of this name.
-
-        Raises UserError where there is none.
-        """
-        is_pipeline = (path / "config.cfg").is_file()
-        return self._model_class().from_disk(path / self.name if is_pipeline else path)
-
     def _train(self, sentences: "Sequence[Sentence]", settings: OwnSettings) -> OwnParser:
         """A parser trained on sentences."""
         spec = self.kind().spec_class()(settings=settings)
@@ -195,7 +187,7 @@ class ParserComponent(
         Raises UserError where the settings do not fit, or the examples have no trees.
         """
         if model is not None:
-            self.parser = self._read_model(Path(model))
+            self._load(model)
             return
         from tk_spacy.spacy_io.gold import gold_sentences  # noqa: PLC0415
 

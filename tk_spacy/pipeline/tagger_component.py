@@ -83,17 +83,17 @@ class TaggerComponent(TrainedComponent[Trained, "tuple[Sequence[int], Tags]"]):
 
         Raises UserError where the component is not trained.
         """
-        from tk_spacy.pipeline.doc_parsing import sentence_spans  # noqa: PLC0415
         from tk_spacy.spacy_io.conversion import sentence_of_tokens  # noqa: PLC0415
+        from tk_spacy.spacy_io.sentence_spans import (  # noqa: PLC0415
+            sentence_spans,
+            words_of_spans,
+        )
 
         tagger: Any = self._needed()
         found: list[list[tuple[Sequence[int], Tags]]] = []
         for doc in docs:
-            words = [
-                [token.i for token in doc[start:end] if not token.is_space]
-                for start, end in sentence_spans(doc)
-            ]
-            words = [places for places in words if places]
+            of_sentences = words_of_spans(doc, sentence_spans(doc))
+            words = [places.tolist() for places in of_sentences if len(places)]
             sentences = [sentence_of_tokens([doc[i] for i in places]) for places in words]
             found.append(list(zip(words, tagger.tag(sentences), strict=True)))
         return found
@@ -124,9 +124,7 @@ class TaggerComponent(TrainedComponent[Trained, "tuple[Sequence[int], Tags]"]):
         Raises UserError where the settings do not fit, or the examples have no tags.
         """
         if model is not None:
-            path = Path(model)
-            is_pipeline = (path / "config.cfg").is_file()
-            self.tagger = self._model_class().from_disk(path / self.name if is_pipeline else path)
+            self._load(model)
             return
         from tk_spacy.spacy_io.gold import gold_sentences  # noqa: PLC0415
 

@@ -53,8 +53,8 @@ class TkColumns:
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the columns of a Doc's sentences, in place."""
-        from tk_spacy.pipeline.doc_parsing import sentence_spans  # noqa: PLC0415
         from tk_spacy.spacy_io.conversion import doc_from_sentence  # noqa: PLC0415
+        from tk_spacy.spacy_io.sentence_spans import sentence_spans  # noqa: PLC0415
 
         for start, end in sentence_spans(doc):
             known = self._sentences().get(tuple(token.text for token in doc[start:end]))

@@ -5,7 +5,6 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
@@ -92,11 +91,6 @@ class TkParser(ParserComponent["SamplingParser", "SamplingSettings"]):
             check_count(name, "n_threads", n_threads)
         super().__init__(nlp, name, settings=settings, scorer=scorer)
         self.n_threads = n_threads
-
-    def _read_model(self, path: Path) -> "SamplingParser":
-        from tk_spacy.parsers.sampling.parser import read_parser  # noqa: PLC0415
-
-        return read_parser(path, component=self.name)
 
     def _train(
         self, sentences: "Sequence[Sentence]", settings: "SamplingSettings"

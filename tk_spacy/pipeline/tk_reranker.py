@@ -347,7 +347,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         if model is not None:
             if candidates is not None or settings:
                 raise UserError(f"{self.name}: a model is loaded as it is: give no more than model")
-            self.reranker = from_examples.find_model(model, self.name)
+            self._load(model)
             return
         check_count(self.name, "folds", folds if candidates is None else 2, at_least=2)
         check_count(self.name, "max_steps", 1 if max_steps is None else max_steps)

@@ -92,8 +92,7 @@ class TkUdpipeTokenizer:
                 raise UserError(
                     "[initialize.tokenizer]: a model is loaded as it is: give no more than model"
                 )
-            path = Path(model)
-            self.from_disk(path / "tokenizer" if (path / "config.cfg").is_file() else path)
+            self._load(Path(model))
         elif train is not None:
             self.tokenizer = self._train(train, dev, settings or {})
         if self.tokenizer is None:
@@ -101,6 +100,12 @@ class TkUdpipeTokenizer:
                 f"the tokenizer {REGISTERED} has nothing to learn from: name a CoNLL-U file as "
                 "train in [initialize.tokenizer], or a trained one as model"
             )
+
+    def _load(self, path: Path) -> None:
+        from tk_spacy.utils.model_dirs import component_place  # noqa: PLC0415
+
+        kind = self._kind()
+        self.tokenizer = kind.from_disk(component_place(path, "tokenizer", kind.FORMAT))
 
     @staticmethod
     def _train(

@@ -19,6 +19,7 @@ from spacy.tokens import Doc, Span, Token
 
 from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
+from tk_spacy.spacy_io.sentence_spans import sentence_spans
 from tk_spacy.spacy_io.surface import inside_multiword, with_doc_surface
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.pseudo_projective import DECORATION
@@ -191,11 +192,7 @@ def has_misc(doc: Doc) -> bool:
 
 def sentences_from_doc(doc: Doc) -> list[Sentence]:
     """Every sentence of a Doc; a Doc without sentence boundaries is one sentence."""
-    if not len(doc):
-        return []
-    if not doc.has_annotation("SENT_START"):
-        return [sentence_from_doc(doc)]
-    return [sentence_from_doc(span) for span in doc.sents]
+    return [sentence_from_doc(doc[start:end]) for start, end in sentence_spans(doc)]
 
 
 def _blank(value: str) -> str:

@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from spacy.attrs import DEP, HEAD, IS_SPACE, LEMMA, MORPH, NORM, POS, SENT_START, TAG
+from spacy.attrs import DEP, HEAD, LEMMA, MORPH, NORM, POS, SENT_START, TAG
 from spacy.tokens import Doc, Span
 
 from tk_spacy.features.schema import Schema
 from tk_spacy.spacy_io.conversion import has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION
+from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 from tk_spacy.treebank.conllu import Sentence, check_tree
 from tk_spacy.trees.pseudo_projective import DECORATION
-from tk_spacy.utils.array_types import Int32
-
-Intp = NDArray[np.intp]
+from tk_spacy.utils.array_types import Int32, Intp
 
 # What an embedding reads beside the lexeme; no parse, which would change what a parser does.
 _TOKEN_ATTRIBUTES = [NORM, TAG, POS, MORPH, LEMMA]
@@ -102,25 +100,20 @@ def read_sentences(doc: Doc) -> list[DocSentence]:
     """The sentences of a parsed Doc, in order; none where it has no parse."""
     if not len(doc) or not doc.has_annotation("DEP"):
         return []
-    array = _to_array(doc, [HEAD, DEP, SENT_START, IS_SPACE])
+    array = _to_array(doc, [HEAD, DEP])
     heads = array[:, 0].astype(np.int64) + np.arange(len(doc))
     strings = doc.vocab.strings
     # A missing label is 0, which is also the empty string.
     labels = [strings[label] for label in array[:, 1].tolist()]
-    starts = [i for i, mark in enumerate(array[:, 2].tolist()) if mark == 1 or i == 0]
-    words = array[:, 3] == 0
+    spans = sentence_spans(doc)
     result = []
-    for start, end in zip(starts, [*starts[1:], len(doc)], strict=True):
+    for (start, end), words in zip(spans, words_of_spans(doc, spans), strict=True):
         own = heads[start:end] - start
         # Outside the sentence, before it too, is no word of it: one past the last says so.
         inside = (own >= 0) & (own < end - start)
         own = np.where(inside, own, end - start)
         ud = np.where(own == np.arange(end - start), 0, own + 1).astype(np.int32)
-        result.append(
-            _read_sentence(
-                doc, start, ud, tuple(labels[start:end]), np.flatnonzero(words[start:end])
-            )
-        )
+        result.append(_read_sentence(doc, start, ud, tuple(labels[start:end]), words - start))
     return result
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.udpipe.library import load_model, udpipe
+from tk_spacy.parsers.udpipe.library import udpipe
+from tk_spacy.parsers.udpipe.stored import UdpipeModel
 from tk_spacy.tokenizing.paragraphs import paragraphs
 from tk_spacy.tokenizing.settings import TokenizerSettings
 from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.treebank.surface import Breaks, SurfaceToken, TextSentence, sentence_of_tokens
-from tk_spacy.utils.serialization import META, StoredModel
+from tk_spacy.utils.serialization import META
 
 WEIGHTS = "tokenizer.udpipe"
 FORMAT = "tk-spacy UDPipe tokenizer"
@@ -26,24 +26,13 @@ _Placed = tuple[int, list[SurfaceToken]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UdpipeTokenizer(StoredModel):
-    """A trained UDPipe tokenizer: a `Tokenizer`.
+class UdpipeTokenizer(UdpipeModel):
+    """A trained UDPipe tokenizer: a `Tokenizer`; see `UdpipeModel`."""
 
-    model: UDPipe's own bytes, a tokenizer without tagger and parser.  settings: as trained.
-    about: further facts for meta.json, JSON values.
-    """
-
-    FORMAT = FORMAT
-    VERSION = OLDEST = 1
+    FORMAT, WHAT = FORMAT, "tokenizer"
     FILES = (META, WEIGHTS)
 
-    model: bytes
     settings: TokenizerSettings
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def _loaded(self) -> Any:
-        return load_model(self.model, what="tokenizer")
 
     def split(self, pieces: Iterable[str]) -> Iterator[TextSentence]:
         """The sentences of one document, whose text comes in pieces.
@@ -101,20 +90,12 @@ class UdpipeTokenizer(StoredModel):
 
     # Storage
 
-    def to_files(self) -> dict[str, bytes]:
-        """The model as named files."""
-        return {META: self._meta(asdict(self.settings), dict(self.about)), WEIGHTS: self.model}
-
     @classmethod
-    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
-        """The inverse of `to_files`; see `StoredModel`."""
-        if not files[WEIGHTS]:
-            raise ValueError(f"{WEIGHTS} is empty")
-        return cls(
-            model=files[WEIGHTS],
-            settings=TokenizerSettings(**meta["settings"]),
-            about=cls._about(meta),
-        )
+    def _read_meta(cls, meta: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "settings": TokenizerSettings(**meta["settings"]),
+            "about": cls._about(meta),
+        }
 
 
 def _tokens(own: Any) -> _Placed | None:

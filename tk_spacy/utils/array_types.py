@@ -7,3 +7,4 @@ from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
+Intp = NDArray[np.intp]

@@ -47,6 +47,31 @@ def model_places(path: Path, kind: str, *, maker: str, factory: str) -> list[Pat
     return inside
 
 
+def component_place(path: Path, component: str, kind: str) -> Path:
+    """Where the model of a kind is that a component is to load: in `path` itself, or a pipeline's.
+
+    component: whose model it is in a pipeline; where it has none of that name, it is that of the
+        only component of the kind.
+    Raises UserError where a pipeline has no such component, or several.
+    """
+    if not is_pipeline(path):
+        return path
+    if (path / component).is_dir():
+        return path / component
+    others = [child for child in sorted(path.iterdir()) if kind_of(child) == kind]
+    if len(others) == 1:
+        return others[0]
+    what = (
+        f"but several with a {kind} ({', '.join(child.name for child in others)})"
+        if others
+        else f"or any other with a {kind}"
+    )
+    raise UserError(
+        f"{path}: a spaCy pipeline without a component {component!r}, {what}; give the directory "
+        "of one"
+    )
+
+
 def is_pipeline(path: Path) -> bool:
     """Whether a directory is a spaCy pipeline."""
     return (path / PIPELINE_CONFIG).is_file()

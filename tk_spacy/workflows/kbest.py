@@ -15,21 +15,25 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.writer import Form, write_kbest
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.names import SEARCHES, Search
-from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
 from tk_spacy.workflows.files.external_trees import ExternalFiles
+from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm, InputReader
 from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes
 from tk_spacy.workflows.files.tagging import TAG_CHOICES, FileTags, TagChoice
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.model import (
+    PipelineLoader,
     learnt_own_tags,
     merged_in_order,
     open_parsers,
     open_tagger,
+    open_tokenizer,
+    pipeline_loader,
 )
 
 FORMS = ("compact", "expanded")
@@ -47,15 +51,17 @@ def kbest(
     parser_files: Mapping[str, Path] | None = None,
     deps: Deps = "blank",
     tags: TagChoice = "auto",
+    input_form: InputForm = "auto",
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write the k best trees for each sentence of a CoNLL-U file; returns what was counted.
+    """Write the k best trees for each sentence of a file; returns what was counted.
 
     pipeline: see `kbest_source`.  k: None for as many as its reranker learnt from, else LONG_LIST.
     parser_files: other parsers' trees of the sentences, where the model was trained with such.
     deps: what becomes of the column DEPS (see `enhanced`).
     tags: whose tags the words are parsed with (see `FileTags`).
+    input_form: what the file is, CoNLL-U or text; see `files.batch.rerank_files`.
     overwrite: replace a file that no such call made.
     Raises UserError where an input is missing or the output cannot be written.
     """
@@ -63,26 +69,29 @@ def kbest(
     check_choice("form", form, FORMS)
     check_choice("deps", deps, DEPS_CHOICES)
     check_choice("tags", tags, TAG_CHOICES)
+    check_choice("input form", input_form, INPUT_FORMS)
     if source.is_dir():
-        raise UserError(f"{source}: a directory; give one CoNLL-U file")
-    (job,) = find_jobs([source], target)
-    (size,) = estimate_sentences([source])
+        raise UserError(f"{source}: a directory; give one file, of CoNLL-U or text")
+    (job,) = find_jobs([source], target, form=input_form)
+    (size,) = estimate_sentences([source], form=input_form)
     files = ExternalFiles(dict(parser_files or {}), (source,))
-    parser, usual = kbest_source(pipeline, job, files, search=search)
+    load = pipeline_loader()
+    parser, usual = kbest_source(pipeline, job, files, search=search, load=load)
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
     of_file = FileTags(
         tags,
-        partial(open_tagger, Path(pipeline)),
+        partial(open_tagger, Path(pipeline), load=load),
         learnt_own=learnt_own_tags(Path(pipeline)),
     )
+    reader = InputReader(input_form, Path(pipeline), partial(open_tokenizer, Path(pipeline)))
+    given = reader.sentences(job.input)
     counted = {"sentences": 0, "words": 0, "trees": 0}
     column, filled = DepsColumn(deps), FilledColumns()
 
     def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        read = read_conllu(job.input, trees="any", single_root=False)
-        sentences, again = tee(of_file(read))
+        sentences, again = tee(of_file(given))
         for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
             counted["sentences"] += 1
             counted["words"] += len(sentence)
@@ -98,7 +107,7 @@ def kbest(
         [job],
         "kbest",
         Path(pipeline),
-        {"k": k, "search": search, "form": form, "deps": deps, **asked(tags=tags)},
+        {"k": k, "search": search, "form": form, "deps": deps} | asked(tags=tags, input=input_form),
         files,
     )
     if not overwrite:
@@ -126,6 +135,7 @@ def kbest_source(
     *,
     search: Search = "discrepancy",
     n_threads: int | None = None,
+    load: PipelineLoader | None = None,
 ) -> tuple[MergedSource, int]:
     """The parsers of a model, and how many trees a sentence they are usually asked for.
 
@@ -134,11 +144,12 @@ def kbest_source(
     pipeline: directory or package of a spaCy pipeline, or directory of a parser alone, or of a
         reranker that was trained with trees in files alone.
     parser_files: the trees that the model needs in files, of the job's sentences.
+    load: loads the pipeline, None for a new one.
     Raises UserError where there are none, or where those in files are not what the model needs.
     """
     inventory = LabelInventory()
     path = Path(pipeline)
-    opened = open_parsers(pipeline, inventory, search=search, n_threads=n_threads)
+    opened = open_parsers(pipeline, inventory, search=search, n_threads=n_threads, load=load)
     reranker = opened.reranker
     known = {} if reranker is None else reranker.provenance.file_parsers
     parser_files.check(known, model=path)

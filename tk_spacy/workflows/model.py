@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,21 @@ from tk_spacy.tokenizing.base import Tokenizer
 from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
 from tk_spacy.utils.serialization import META, RERANKER_FORMAT
 
+PipelineLoader = Callable[[str | Path], Any]
+"""Loads a spaCy pipeline; see `pipeline_loader`."""
+
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
+
+
+def pipeline_loader() -> PipelineLoader:
+    """What loads spaCy pipelines, each only once: for the parsers and the tagger of one model.
+
+    They may share a pipeline where sentences are not tagged while others are parsed.
+    """
+    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415  (heavy)
+
+    load = cache(load_pipeline)
+    return lambda path: load(str(Path(path)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,10 +66,12 @@ class Model:
         *,
         search: Search | None = None,
         n_threads: int | None = None,
+        load: PipelineLoader | None = None,
     ) -> Parsers:
         """The model's own parsers.
 
         search: how spaCy's looks for its trees, None for the way the model learnt from.
+        load: loads the pipeline, None for a new one.
         Raises UserError where the model has none, and learnt from no trees in files either.
         """
         if self.component is None:
@@ -66,9 +83,7 @@ class Model:
                 )
             k = LONG_LIST if made.candidates is None else made.candidates.k
             return Parsers([], self.reranker, k)
-        from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
-
-        nlp = load_pipeline(self.path)
+        nlp = (load or pipeline_loader())(self.path)
         return _reranked_parsers(
             nlp.get_pipe(self.component), self.reranker, inventory,
             where=str(self.path), search=search, n_threads=n_threads,
@@ -101,6 +116,7 @@ def open_parsers(
     *,
     search: Search | None = None,
     n_threads: int | None = None,
+    load: PipelineLoader | None = None,
 ) -> Parsers:
     """The parsers of whatever has some: all that open a model's parsers do it here.
 
@@ -108,6 +124,7 @@ def open_parsers(
         or the name of a spaCy pipeline that is installed.
     inventory: table of labels for their lists.
     search: how spaCy's parser looks for its trees, None for the model's own way.
+    load: loads the pipeline, None for a new one.
     Of a pipeline without a trained reranker it is the spaCy parser, else the first one of ours.
     Raises UserError where there is no parser.
     """
@@ -116,11 +133,10 @@ def open_parsers(
         return Parsers([_stored_source(place, inventory, n_threads)], None, LONG_LIST)
     if is_reranker(place):
         return open_model(place).open_parsers(inventory, n_threads=n_threads)
-    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
     from tk_spacy.pipeline.loading import find_reranker, proposing_parser  # noqa: PLC0415
     from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
 
-    nlp = load_pipeline(path)
+    nlp = (load or pipeline_loader())(path)
     component = find_reranker(nlp)
     if component is not None and component.reranker is not None:
         return _reranked_parsers(
@@ -135,12 +151,17 @@ def open_parsers(
 
 
 def open_main_parser(
-    path: Path, inventory: LabelInventory, *, n_threads: int | None = None
+    path: Path,
+    inventory: LabelInventory,
+    *,
+    n_threads: int | None = None,
+    load: PipelineLoader | None = None,
 ) -> ParserSource:
     """One parser of whatever has some, without those beside it: for `tk-spacy parse`.
 
     A parser alone; of a pipeline the one that parses alone (the sampling parser), wherever it
     stands, else the main one, spaCy's without its right-to-left twin.
+    load: loads the pipeline, None for a new one.
     Raises UserError where there is none.
     """
     if is_reranker(path):
@@ -154,11 +175,10 @@ def open_main_parser(
     places = [child for child in sorted(path.iterdir()) if kind_of(child) in alone]
     if places:
         return _stored_source(places[0], inventory, n_threads)
-    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
     from tk_spacy.pipeline.loading import proposing_parsers  # noqa: PLC0415 (spaCy)
     from tk_spacy.pipeline.sources import pipeline_sources  # noqa: PLC0415
 
-    nlp = load_pipeline(path)
+    nlp = (load or pipeline_loader())(path)
     names, _ = proposing_parsers(nlp, where=str(path))
     (source,) = pipeline_sources(
         nlp, names[:1], inventory=inventory, n_threads=n_threads, twins=False
@@ -166,12 +186,13 @@ def open_main_parser(
     return source
 
 
-def open_tagger(path: Path) -> Tagger | None:
+def open_tagger(path: Path, *, load: PipelineLoader | None = None) -> Tagger | None:
     """The tagger of whatever has one, None where there is none.
 
     path: directory of a model of ours or of any spaCy pipeline, or the name of an installed one.
     Of a pipeline it is all of its components that set tags and lemmas; where that is one that is
     stored by us (see `TaggerKind.model`), it is opened without spaCy's pipeline.
+    load: loads the pipeline, None for a new one.
     """
     if path.exists() and not is_pipeline(path):
         return None
@@ -183,9 +204,7 @@ def open_tagger(path: Path) -> Tagger | None:
             tagger_class = kind.model_class()
             tagger: Tagger = tagger_class.from_disk(child)
             return tagger
-    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415
-
-    tagger = PipelineTagger(load_pipeline(path))
+    tagger = PipelineTagger((load or pipeline_loader())(path))
     return tagger if tagger.columns else None
 
 

@@ -12,6 +12,7 @@ import spacy
 from numpy.typing import NDArray
 
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_of_tokens
+from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 from tk_spacy.treebank.conllu import Sentence
 
 if TYPE_CHECKING:
@@ -82,11 +83,7 @@ def batch_of_docs(docs: Sequence[Doc]) -> Batch:
     """
     sentences, places = [], []
     for i, doc in enumerate(docs):
-        starts = [0] if len(doc) else []
-        if doc.has_annotation("SENT_START"):
-            starts += [token.i for token in doc if token.i and token.is_sent_start]
-        for start, end in zip(starts, [*starts[1:], len(doc)], strict=True):
-            words = np.array([t.i for t in doc[start:end] if not t.is_space], dtype=np.int64)
+        for words in words_of_spans(doc, sentence_spans(doc)):
             if len(words):
                 sentences.append(sentence_of_tokens([doc[j] for j in words.tolist()]))
                 places.append((i, words))

@@ -9,6 +9,7 @@ import numpy as np
 
 from tk_spacy.parsers.biaffine.batch import UNKNOWN, Batch
 from tk_spacy.spacy_io.conversion import sentence_of_tokens, to_ud_label
+from tk_spacy.spacy_io.sentence_spans import spans_of_starts, words_of_spans
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -32,14 +33,13 @@ def batch_of_examples(examples: Sequence[Example], labels: Sequence[str]) -> Bat
     for number, example in enumerate(examples):
         doc, tagged = example.predicted, _tagged(example)
         above, names = example.get_aligned_parse(projectivize=False)
-        marks = example.get_aligned_sent_starts()
-        starts = [i for i in range(len(doc)) if i == 0 or marks[i]]
-        for start, end in zip(starts, [*starts[1:], len(doc)], strict=True):
-            words = [i for i in range(start, end) if not doc[i].is_space]
-            if not words:
+        spans = spans_of_starts(example.get_aligned_sent_starts())
+        for own in words_of_spans(doc, spans):
+            if not len(own):
                 continue
+            places.append((number, own))
+            words = own.tolist()
             sentences.append(sentence_of_tokens([tagged[i] for i in words]))
-            places.append((number, np.array(words)))
             rows = {word: row for row, word in enumerate(words, start=1)}
             for i in words:
                 known = above[i] is not None and bool(names[i])

@@ -442,14 +442,10 @@ def make_scorer(
     )
 
 
-def read_parser(path: Path, *, component: str | None = None) -> SamplingParser:
-    """The sampling parser in a directory: one alone, or a pipeline's.
+def read_parser(path: Path) -> SamplingParser:
+    """The sampling parser in a directory: one alone, or the first one of a pipeline.
 
-    component: which of the pipeline's, None for the first one.
     Raises UserError where there is none.
     """
-    from tk_spacy.parsers.sampling.parser import SamplingParser  # noqa: PLC0415  (heavy)
-
     places = model_places(path, PARSER_FORMAT, maker="train-parser", factory="tk_parser")
-    named = [place for place in places if place.name == component]
-    return SamplingParser.from_disk((named or places)[0])
+    return SamplingParser.from_disk(places[0])

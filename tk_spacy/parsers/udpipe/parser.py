@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.udpipe.kind import FORMAT
-from tk_spacy.parsers.udpipe.library import load_model, udpipe
+from tk_spacy.parsers.udpipe.library import udpipe
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
+from tk_spacy.parsers.udpipe.stored import UdpipeModel
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS
 from tk_spacy.trees.repair import repaired
@@ -26,23 +26,19 @@ ROOT = "root"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UdpipeParser(StoredParser):
-    """A trained UDPipe parser.
+class UdpipeParser(UdpipeModel, StoredParser):
+    """A trained UDPipe parser; see `UdpipeModel`.
 
-    model: UDPipe's own bytes, a parser without tokenizer and tagger.  settings: as trained.
     root_label: DEPREL of the root's child in the treebank, mostly "root".
-    labels: the DEPREL values that it can give.  about: further facts for meta.json, JSON values.
+    labels: the DEPREL values that it can give.
     """
 
-    FORMAT = FORMAT
-    VERSION = OLDEST = 1
+    FORMAT, WHAT = FORMAT, "parser"
     FILES = (META, WEIGHTS)
 
-    model: bytes
     settings: UdpipeSettings
     root_label: str
     labels: tuple[str, ...]
-    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,10 +52,6 @@ class UdpipeParser(StoredParser):
             for name in COLUMNS
             if name in filled and getattr(self.settings, f"embedding_{name.lower()}")
         )
-
-    @cached_property
-    def _loaded(self) -> Any:
-        return load_model(self.model, what="parser")
 
     def parse(
         self, sentences: Sequence[Sentence], *, n_threads: int | None = None
@@ -90,23 +82,17 @@ class UdpipeParser(StoredParser):
 
     # Storage
 
-    def to_files(self) -> dict[str, bytes]:
-        """The model as named files."""
-        more = {"root_label": self.root_label, "labels": list(self.labels), **self.about}
-        return {META: self._meta(self.settings.to_dict(), more), WEIGHTS: self.model}
+    def _more(self) -> dict[str, Any]:
+        return {"root_label": self.root_label, "labels": list(self.labels)}
 
     @classmethod
-    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
-        """The inverse of `to_files`; see `StoredModel`."""
-        if not files[WEIGHTS]:
-            raise ValueError(f"{WEIGHTS} is empty")
-        return cls(
-            model=files[WEIGHTS],
-            settings=UdpipeSettings.from_dict(meta["settings"]),
-            root_label=str(meta["root_label"]),
-            labels=tuple(map(str, meta["labels"])),
-            about=cls._about(meta, "root_label", "labels"),
-        )
+    def _read_meta(cls, meta: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "settings": UdpipeSettings.from_dict(meta["settings"]),
+            "root_label": str(meta["root_label"]),
+            "labels": tuple(map(str, meta["labels"])),
+            "about": cls._about(meta, "root_label", "labels"),
+        }
 
 
 def word_columns(sentence: Sentence) -> list[list[str]]:

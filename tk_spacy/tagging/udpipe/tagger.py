@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from tk_spacy.errors import UserError
-from tk_spacy.parsers.udpipe.library import load_model, udpipe
+from tk_spacy.parsers.udpipe.library import udpipe
+from tk_spacy.parsers.udpipe.stored import UdpipeModel
 from tk_spacy.tagging.base import Tags
 from tk_spacy.tagging.udpipe.kind import FORMAT
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.serialization import META, StoredModel
+from tk_spacy.utils.serialization import META
 
 WEIGHTS = "tagger.udpipe"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UdpipeTagger(StoredModel):
-    """A trained UDPipe tagger: a `Tagger`.
+class UdpipeTagger(UdpipeModel):
+    """A trained UDPipe tagger: a `Tagger`; see `UdpipeModel`.
 
-    model: UDPipe's own bytes, a tagger without tokenizer and parser.  settings: as trained.
     columns: of LEMMA, UPOS, XPOS and FEATS those that the treebank had filled.
-    about: further facts for meta.json, JSON values.
     """
 
-    FORMAT = FORMAT
-    VERSION = OLDEST = 1
+    FORMAT, WHAT = FORMAT, "tagger"
     FILES = (META, WEIGHTS)
 
-    model: bytes
     settings: TaggerSettings
     columns: tuple[str, ...]
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def _loaded(self) -> Any:
-        return load_model(self.model, what="tagger")
 
     @property
     def upos_tags(self) -> tuple[str, ...]:
@@ -69,19 +60,13 @@ class UdpipeTagger(StoredModel):
 
     # Storage
 
-    def to_files(self) -> dict[str, bytes]:
-        """The model as named files."""
-        more = {"columns": list(self.columns), **self.about}
-        return {META: self._meta(asdict(self.settings), more), WEIGHTS: self.model}
+    def _more(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
 
     @classmethod
-    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
-        """The inverse of `to_files`; see `StoredModel`."""
-        if not files[WEIGHTS]:
-            raise ValueError(f"{WEIGHTS} is empty")
-        return cls(
-            model=files[WEIGHTS],
-            settings=TaggerSettings(**meta["settings"]),
-            columns=tuple(map(str, meta["columns"])),
-            about=cls._about(meta, "columns"),
-        )
+    def _read_meta(cls, meta: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "settings": TaggerSettings(**meta["settings"]),
+            "columns": tuple(map(str, meta["columns"])),
+            "about": cls._about(meta, "columns"),
+        }

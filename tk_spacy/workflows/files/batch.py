@@ -41,6 +41,7 @@ from tk_spacy.workflows.model import (
     open_model,
     open_tagger,
     open_tokenizer,
+    pipeline_loader,
 )
 
 PACKED = ".gz"
@@ -128,15 +129,16 @@ def _open_reranker(
     form: InputForm,
     n_threads: int | None,
 ) -> FileWorker:
-    opened = open_model(model)
+    opened, load = open_model(model), pipeline_loader()
     parser_files.check(opened.external_parsers, model=model)
     return FileReranker(
         opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps,
         tags=of_model(
-            tags, partial(open_tagger, model),
+            tags, partial(open_tagger, model, load=load),
             learnt_own=opened.reranker.provenance.tagger is not None,
         ),
         reader=InputReader(form, model, partial(open_tokenizer, model)),
+        load=load,
     )  # fmt: skip
 
 
@@ -150,13 +152,15 @@ def _open_parser(
 ) -> FileWorker:
     from tk_spacy.workflows.files.parsing import FileParser, tree_parser  # noqa: PLC0415  (heavy)
 
-    inventory = LabelInventory()
-    source = open_main_parser(model, inventory, n_threads=n_threads)
+    inventory, load = LabelInventory(), pipeline_loader()
+    source = open_main_parser(model, inventory, n_threads=n_threads, load=load)
     parser = tree_parser(source)
     return FileParser(
         parser, k=k, n_threads=n_threads, single_root=parser.single_root,
         columns=tuple(columns_read([source])), deps=deps, inventory=inventory,
-        tags=of_model(tags, partial(open_tagger, model), learnt_own=learnt_own_tags(model)),
+        tags=of_model(
+            tags, partial(open_tagger, model, load=load), learnt_own=learnt_own_tags(model)
+        ),
         reader=InputReader(form, model, partial(open_tokenizer, model)),
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
-from tk_spacy.workflows.model import Model, Parsers
+from tk_spacy.workflows.model import Model, Parsers, PipelineLoader, pipeline_loader
 
 REPORT_EVERY = 50
 
@@ -40,6 +40,7 @@ class FileReranker(FileWorker):
     tags: makes what gives the sentences of a file the tags that they are parsed with; None for the
         file's.
     reader: of the files that are no k-best files.
+    load: loads the pipeline that has the parsers.
     """
 
     model: Model
@@ -49,6 +50,7 @@ class FileReranker(FileWorker):
     deps: Deps = "blank"
     tags: Callable[[], FileTags] | None = None
     reader: InputReader = field(default_factory=InputReader)
+    load: PipelineLoader = field(default_factory=pipeline_loader)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
     _own: Parsers | None = None
 
@@ -75,7 +77,9 @@ class FileReranker(FileWorker):
         if tags is not None:
             sentences = tags(sentences)
         if not kbest and self._own is None:
-            self._own = self.model.open_parsers(self._inventory, n_threads=self.n_threads)
+            self._own = self.model.open_parsers(
+                self._inventory, n_threads=self.n_threads, load=self.load
+            )
         if kbest and self.parser_files.paths:
             raise UserError(
                 f"{job.input}: has candidates already, to which trees in files add nothing; leave "
