@@ -20,6 +20,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.source import BiaffineSource
 from tk_spacy.parsers.biaffine.spec import BiaffineSpec
 from tk_spacy.parsers.registry import make_parsers
@@ -91,6 +92,14 @@ def test_biaffine_component_sets_the_parser_s_trees() -> None:
         assert found.deprels == deprels
     with pytest.warns(UserWarning, match=r"uses TAG, POS, MORPH, LEMMA, which a Doc lacks"):
         nlp("ba be bi")
+
+
+def test_biaffine_component_s_model_reads_docs() -> None:
+    """As models of spaCy's own components do."""
+    nlp = pipeline()
+    model = component(nlp).model
+    assert model is not None
+    np.testing.assert_array_equal(model.predict(docs_of(nlp)).arcs, model.predict(Batch(NEW)).arcs)
 
 
 def test_biaffine_component_is_trained_by_initialize() -> None:

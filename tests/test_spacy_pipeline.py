@@ -32,6 +32,7 @@ from tk_spacy.treebank.conllu import Sentence, write_conllu
 pytestmark = needs_udpipe
 
 CONFIG = Path(__file__).parent.parent / "configs" / "pipeline.cfg"
+TAGGER = {"epochs": 4, "steps": 60, "form_width": 8, "affix_width": 16, "width": 16}
 TEXT = "Ana viene du mar al lago, Ole.\n\nIda  sale al rio."
 TEXTS = ["the old owl sees a mouse", "a fox", "this owl and that owl", "the mouse"]
 KINDS = ("confidence", "margin")  # the rest of a record depends on nothing but the trees
@@ -47,8 +48,8 @@ def by_config() -> Path:
     quick: dict[str, Any] = {
         "paths.train": str(files()["train"]),
         "paths.dev": str(files()["dev"]),
-        "components.tk_udpipe_tagger.settings.iterations": 2,
-        "corpora.train.tagger": "udpipe:iterations=2",
+        "components.tk_bilstm_tagger.settings": TAGGER,
+        "corpora.train.tagger": ":".join(["bilstm", *(f"{k}={v}" for k, v in TAGGER.items())]),
         "corpora.train.folds": 2,
         "initialize.tokenizer.settings": {"epochs": 1, "dimension": 16},
         "initialize.components.tk_reranker.folds": 2,
@@ -61,7 +62,7 @@ def by_config() -> Path:
 
 def test_pipeline_config_makes_a_model_for_text() -> None:
     nlp = spacy.load(by_config())
-    assert nlp.pipe_names == ["tk_udpipe_tagger", "tk_parser", "tk_reranker"]
+    assert nlp.pipe_names == ["tk_bilstm_tagger", "tk_parser", "tk_reranker"]
     assert nlp.disabled == ["tk_biaffine"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import spacy
 from pipelines import LISTENER, OWN_TOK2VEC, K, new_docs, parser_config, trained_model, trees
+from spacy.cli._util import debug_cli
 from spacy.cli.convert import convert
 from spacy.cli.debug_config import debug_config
+from spacy.cli.debug_data import debug_data
 from spacy.cli.evaluate import evaluate
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train as spacy_train
@@ -22,6 +24,7 @@ from spacy.util import load_config, load_config_from_str, load_model_from_config
 from spacy.vectors import Vectors
 from test_component_training import QUICK, SMALL
 from trainings import options, parser_training, sampling_options, sampling_training, treebank
+from typer.testing import CliRunner
 
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import FINAL
@@ -301,6 +304,62 @@ def test_verbs_configs_make_their_optimizer(name):
     assert nlp.create_optimizer() is not None
 
 
+@pytest.fixture(scope="module")
+def hundred(tmp_path_factory):
+    """Options with a file as train and dev that has as many sentences as `debug data` asks for."""
+    path = tmp_path_factory.mktemp("hundred") / "some.conllu"
+    write_conllu(path, generate(100, seed=5))
+    return {"paths.train": str(path), "paths.dev": str(path)}
+
+
+def debug_model(config: Path, component: str, changes: dict[str, str]) -> tuple[int, str]:
+    """Exit code and output of `spacy debug model`; what it does not catch is raised."""
+    given = [f"--{name}={value}" for name, value in changes.items()]
+    command = ["model", str(config), component, *given]
+    found = CliRunner().invoke(debug_cli, command, catch_exceptions=False)
+    return found.exit_code, found.output
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [("biaffine", "tk_biaffine"), ("small", "parser"), ("tagger", "tagging_tok2vec")],
+)
+def test_verbs_models_of_configs_can_be_debugged(name, component, hundred):
+    code, output = debug_model(CONFIGS / f"{name}.cfg", component, hundred)
+    assert "Initialized the model with the training corpus" in output
+    assert (code, "model looks good" in output) == (0, True)
+
+
+@pytest.mark.parametrize("component", ["tagger", "morphologizer", "trainable_lemmatizer"])
+def test_verbs_models_that_listen_can_be_debugged_by_spacy_s_name(component, hundred, tmp_path):
+    """The command knows what a model listens to by no other name than tok2vec."""
+    text = (CONFIGS / "tagger.cfg").read_text(encoding="utf-8")
+    path = tmp_path / "renamed.cfg"
+    path.write_text(text.replace("tagging_tok2vec", "tok2vec"), encoding="utf-8")
+    code, output = debug_model(path, component, hundred)
+    assert "Initialized the model with the training corpus" in output
+    assert (code, "model looks good" in output) == (0, True)
+
+
+def test_verbs_components_without_a_thinc_model_cannot_be_debugged(hundred):
+    code, output = debug_model(CONFIGS / "sampling.cfg", "tk_parser", hundred)
+    assert (code, "does not specify an object that holds a Model" in output) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["biaffine", "small", "tagger", "sampling", "rerank_pipeline"])
+def test_verbs_data_of_configs_can_be_debugged(name, hundred, tmp_path):
+    changes = dict(hundred)
+    if name == "sampling":
+        changes |= {
+            "components.tk_parser.settings.order": 1,
+            "components.tk_parser.settings.epochs": 2,
+            **SMALL,
+        }
+    if name == "rerank_pipeline":
+        changes = {**rerank_changes(listening_pipeline(tmp_path / "fr")), **changes}
+    debug_data(CONFIGS / f"{name}.cfg", config_overrides=changes)  # exits where it finds an error
+
+
 def test_verbs_default_config_is_the_one_that_work_directories_know():
     keys = load_spacy_config(None)
     assert "tokenizer" not in keys["nlp"]
@@ -366,6 +425,20 @@ def test_verbs_a_taken_parser_gives_what_a_sourced_one_gives(tmp_path):
     assert len(made) >= 4
     for path, file in made.items():
         assert file.read_bytes() == (second / path).read_bytes(), path
+
+
+def test_verbs_initialize_leaves_a_taken_parser_as_it_is(tmp_path):
+    """Where nobody has disabled what is frozen, as `spacy debug data` does not."""
+    spacy_pipeline = listening_pipeline(tmp_path / "fr")
+    changes = rerank_changes(spacy_pipeline)
+    config = load_config(CONFIGS / "rerank_pipeline.cfg", overrides=changes)
+    nlp = load_model_from_config(config, auto_fill=True)
+    nlp.initialize(lambda: corpus("train", nlp))
+    assert nlp.disabled == ["parser"]
+    nlp.enable_pipe("parser")
+    given = spacy.load(spacy_pipeline)
+    expected = trees(given.pipe(new_docs(given, 4)))
+    assert trees(nlp.get_pipe("parser").pipe(new_docs(nlp, 4))) == expected
 
 
 @pytest.mark.parametrize(

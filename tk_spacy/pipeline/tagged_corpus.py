@@ -28,7 +28,7 @@ REGISTERED = "tk_spacy.JackknifedCorpus.v1"
 @registry.readers(REGISTERED)
 def create_jackknifed_reader(
     path: Path | None,
-    tagger: str = "udpipe",
+    tagger: str = "bilstm",
     folds: int = 5,
     processes: int | None = None,
     workdir: Path | None = None,
@@ -41,8 +41,8 @@ def create_jackknifed_reader(
     file's.  The taggers are trained when the corpus is first read.
 
     path:      the file.
-    tagger:    what tags it, such as "udpipe" or "spacy", with settings as "udpipe:iterations=30":
-               the same that the pipeline has.
+    tagger:    what tags it: "bilstm", "udpipe" or "spacy", with settings as "bilstm:epochs=20"; the
+               same that the pipeline has.
     folds:     into which the sentences are dealt, at least 2.
     processes: taggers trained at a time, null for as many as there are CPUs.
     workdir:   keeps the taggers, so that a stopped training can go on; null keeps none.

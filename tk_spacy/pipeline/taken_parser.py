@@ -23,7 +23,8 @@ def create_taker(
 
     pipeline: directory or package that has it; None is an error once a training begins, not before.
     component: name of the parser, there and here.
-    The parser gets a copy of the tok2vec that it listens to, and its pipeline's word vectors.
+    The parser gets a copy of the tok2vec that it listens to, and its pipeline's word vectors.  It
+    is disabled, so that `nlp.initialize` leaves it as it is; `spacy train` enables it again.
 
     Raises UserError where it cannot be taken, or would be trained anew.
     """
@@ -50,7 +51,7 @@ def take_parser(nlp: Language, pipeline: str, component: str) -> None:
             f"the config has no component {component!r} whose place that of {pipeline} could take; "
             f"it has: {', '.join(nlp.component_names) or 'none'}"
         )
-    if component in nlp.pipe_names:
+    if component in nlp.pipe_names and component not in nlp.config["training"]["frozen_components"]:
         raise UserError(
             f"{component!r} of {pipeline} would be trained anew from nothing: name it in "
             "[training] frozen_components"
@@ -75,5 +76,5 @@ def take_parser(nlp: Language, pipeline: str, component: str) -> None:
     nlp.remove_pipe(component)
     behind = nlp.component_names[place:]
     nlp.add_pipe(component, source=given, name=component, before=behind[0] if behind else None)
-    nlp.disable_pipe(component)  # as it was: who disabled it enables it again
+    nlp.disable_pipe(component)
     initialize["before_init"] = None  # the saved model has it

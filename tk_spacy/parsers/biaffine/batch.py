@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import spacy
 from numpy.typing import NDArray
+from spacy.tokens import Doc
 
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_of_tokens
 from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 from tk_spacy.treebank.conllu import Sentence
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
 Int = NDArray[np.integer[Any]]
@@ -57,6 +57,10 @@ class Batch:
             return self.docs, self.places
         docs = [doc_from_sentence(_vocab(), sentence) for sentence in self.sentences]
         return docs, [(i, np.arange(len(doc))) for i, doc in enumerate(docs)]
+
+
+Input: TypeAlias = Batch | Sequence[Doc]
+"""What the parser's model takes."""
 
 
 @functools.cache

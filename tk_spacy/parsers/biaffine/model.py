@@ -8,7 +8,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.batch import Batch, Input, batch_of_docs
 from tk_spacy.parsers.biaffine.embedding import build_treebank_embed
 from tk_spacy.parsers.biaffine.encoder import build_bilstm, rooted
 from tk_spacy.parsers.biaffine.scorer import Scores, Slopes, make_scorer
@@ -22,7 +22,7 @@ def build_biaffine_parser(
     label_width: int = 48,
     dropout: float = 0.33,
     nO: int | None = None,
-) -> Model[Batch, Any]:
+) -> Model[Input, Any]:
     """A biaffine parser over an encoder.
 
     tok2vec: any layer from Docs to vectors of their tokens: `tk_spacy.BiLSTM.v1`,
@@ -31,12 +31,15 @@ def build_biaffine_parser(
     dropout: of the encoder's vectors, and of what is made of them; `spacy train` puts its own
         in the place of all rates of dropout.
     nO: number of labels; None to find it in the data.
+
+    It reads sentences of one's choice, as the component does, or those of Docs, as spaCy's own
+    models do.
     """
     scorer = make_scorer(arc_width, label_width, dropout=dropout, n_labels=nO)
     return Model("tk_biaffine_parser", forward, init=init, layers=[rooted(tok2vec), scorer])
 
 
-def model_of(settings: BiaffineSettings) -> Model[Batch, Any]:
+def model_of(settings: BiaffineSettings) -> Model[Input, Any]:
     """The model of a training by `tk-spacy`, before it is initialized."""
     s = settings
     embed = build_treebank_embed(s.word_width, s.tag_width, s.dropout, s.column_dropout)
@@ -44,22 +47,27 @@ def model_of(settings: BiaffineSettings) -> Model[Batch, Any]:
     return build_biaffine_parser(encoder, s.arc_width, s.label_width, s.dropout)
 
 
-def scorer_of(model: Model[Batch, Any]) -> Model[Any, Scores]:
+def scorer_of(model: Model[Input, Any]) -> Model[Any, Scores]:
     """The layer on top of the encoder."""
     return model.layers[1]
 
 
 def forward(
-    model: Model[Batch, Any], X: Batch, is_train: bool
+    model: Model[Input, Any], X: Input, is_train: bool
 ) -> tuple[Scores, Callable[[Slopes], Any]]:
     """The scores of a batch."""
-    rows, encoder_back = model.layers[0](X, is_train)
+    rows, encoder_back = model.layers[0](_batch(X), is_train)
     scores, scorer_back = model.layers[1](rows, is_train)
     return scores, lambda slopes: encoder_back(scorer_back(slopes))
 
 
-def init(model: Model[Batch, Any], X: Batch | None = None, Y: Any = None) -> None:
+def init(model: Model[Input, Any], X: Input | None = None, Y: Any = None) -> None:
     """Initialize the encoder, then the scorer by what it gives."""
     encoder, scorer = model.layers
-    encoder.initialize(X=X)
-    scorer.initialize(X=None if X is None else encoder.predict(X))
+    batch = None if X is None else _batch(X)
+    encoder.initialize(X=batch)
+    scorer.initialize(X=None if batch is None else encoder.predict(batch))
+
+
+def _batch(X: Input) -> Batch:
+    return X if isinstance(X, Batch) else batch_of_docs(X)

@@ -22,7 +22,7 @@ from tk_spacy.kbest.candidates import (
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
-from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.batch import Batch, Input
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
@@ -62,7 +62,7 @@ class BiaffineParser(StoredParser):
     VERSION, OLDEST = 2, 1
     FILES = (META, MODEL, VOCABULARY, WEIGHTS)
 
-    model: Model[Batch, Any]
+    model: Model[Input, Any]
     labels: tuple[str, ...]
     settings: BiaffineSettings
     architecture: Mapping[str, Any] | None = None

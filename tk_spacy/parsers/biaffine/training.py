@@ -12,7 +12,7 @@ from thinc.api import Adam, Model, warmup_linear
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.parsers.base import StepReport
-from tk_spacy.parsers.biaffine.batch import Batch, make_batch
+from tk_spacy.parsers.biaffine.batch import Batch, Input, make_batch
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.chance import seeded
@@ -91,7 +91,7 @@ def labels_of(train: Sequence[Sentence]) -> tuple[str, ...]:
 
 
 def prepare(
-    model: Model[Batch, Any],
+    model: Model[Input, Any],
     train: Sequence[Sentence],
     sample: Batch,
     labels: Sequence[str],

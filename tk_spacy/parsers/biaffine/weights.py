@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from thinc.api import Model
 
-from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.batch import Input
 from tk_spacy.parsers.biaffine.embedding import (
     TABLES,
     embedding_of,
@@ -25,7 +25,7 @@ MOST_WEIGHT = 1e3
 
 
 def take_old_weights(
-    model: Model[Batch, Any], vocabulary: Vocabulary, arrays: Mapping[str, Any]
+    model: Model[Input, Any], vocabulary: Vocabulary, arrays: Mapping[str, Any]
 ) -> None:
     """Put weights by the names of format version 1 into a model that is not initialized.
 
@@ -55,7 +55,7 @@ def take_old_weights(
         raise ValueError(f"weights are {sorted(arrays)}, expected {sorted(expected)}")
 
 
-def check_weights(model: Model[Batch, Any], *, n_labels: int) -> None:
+def check_weights(model: Model[Input, Any], *, n_labels: int) -> None:
     """Raises ValueError for weights that are not numbers as they must be, or of another shape."""
     scorer = scorer_of(model)
     if scorer.get_dim("nO") != n_labels:
@@ -79,7 +79,7 @@ def _lstms(model: Model) -> list[Model]:
     return [node for node in model.walk() if node.name == "tk_lstm"]
 
 
-def encoder_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
+def encoder_weights(model: Model[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Name, array and expected shape of the weights of a model's embedding and LSTMs."""
     embedding = embedding_of(model)
     if embedding is not None:
@@ -97,7 +97,7 @@ def encoder_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
             yield f"lstm {layer}.{part}", lstm.get_param(part), of_part
 
 
-def _scorer_weights(model: Model[Batch, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _scorer_weights(model: Model[Input, Any]) -> Iterator[tuple[str, Any, Any]]:
     scorer = scorer_of(model)
     for name, shape in weight_shapes(scorer).items():
         yield name, scorer.get_param(name), shape
