@@ -528,10 +528,10 @@ BUGS = [
     ),
     Bug(
         "the biaffine parser leaves out the last batch of an epoch",
-        "    for _ in range(settings.epochs):\n"
-        "        batches += make_batches(lengths, settings.batch, rng=rng)",
-        "    for _ in range(settings.epochs):\n"
-        "        batches += make_batches(lengths, settings.batch, rng=rng)[:-1]",
+        "    for _ in range(epochs - 1):\n"
+        "        batches += make_batches(lengths, settings.batch, rng=rng)\n    done",
+        "    for _ in range(epochs - 1):\n"
+        "        batches += make_batches(lengths, settings.batch, rng=rng)[:-1]\n    done",
         (STOPPING,),
     ),
     # Treebanks as they come

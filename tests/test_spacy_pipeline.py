@@ -53,7 +53,7 @@ def by_config() -> Path:
         "corpora.train.folds": 2,
         "initialize.tokenizer.settings": {"epochs": 1, "dimension": 16},
         "initialize.components.tk_reranker.folds": 2,
-        "components.tk_biaffine.settings": {"epochs": 2},
+        "components.tk_biaffine.settings": {"epochs": 2, "steps": 0},
         "components.tk_parser.settings": {"order": 1, "epochs": 2},
     }
     spacy_train(CONFIG, place, overrides=quick)
