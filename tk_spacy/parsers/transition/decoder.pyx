@@ -439,7 +439,7 @@ def score_trees(
     free(spaces)
     listener.check()
     check(status_array)
-    return out[:-1]
+    return out[: owners[len(starts)]]
 
 
 cdef int score_at(

@@ -15,6 +15,7 @@ class Learner:
         heads: Int32,
         labels: Int32,
         width: int,
-        n_labels_tried: int,
-        early: bool,
+        n_labels_tried: int = ...,
+        early: bool = ...,
+        margin: float = ...,
     ) -> bool: ...

@@ -33,6 +33,7 @@ cdef class Learner:
     cdef readonly object move_weights, label_weights
     cdef object _move_sums, _label_sums, _places
     cdef readonly long steps
+    cdef float margin    # TODO
     cdef Model model
     cdef Scores scores
     cdef Search search
@@ -83,7 +84,7 @@ cdef class Learner:
 
     def learn(
         self, const int32_t[:, ::1] fields, const int32_t[::1] heads, const int32_t[::1] labels,
-        int width, int n_labels_tried, bint early,
+        int width, int n_labels_tried=1, bint early=False, float margin=0,
     ):
         """Search a sentence, and learn where the gold tree is not found; whether it was found.
 
@@ -93,6 +94,7 @@ cdef class Learner:
         cdef Words x
         x.fields, x.n, x.n_fields = &fields[0, 0], n, <int>fields.shape[1]
         self.steps += 1
+        self.margin = margin
         with nogil:
             state = self.learn_sentence(&x, &heads[0], &labels[0], width, n_labels_tried, early)
         if state == -1:

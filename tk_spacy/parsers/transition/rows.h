@@ -9,14 +9,6 @@
 
 #include "clones.h"
 
-#if defined(__GNUC__)
-#define TK_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define TK_PREFETCH(address) ((void)(address))
-#endif
-
-static inline void tk_prefetch(const float *address) { TK_PREFETCH(address); }
-
 /* out[j] = the sum over i of weights[4 * ids[i] + j], j < 4. */
 static inline void tk_sum_moves(
     float *TK_RESTRICT out, const float *TK_RESTRICT weights, const uint32_t *TK_RESTRICT ids,

@@ -9,9 +9,15 @@ from libc.stdlib cimport calloc, free, realloc
 
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.parsers.transition.states cimport LEFT, MOVES, State
-from tk_spacy.parsers.transition.templates cimport (
-    Sink, Words, label_templates, move_templates, tk_sum_labels, tk_sum_moves,
-)
+from tk_spacy.parsers.transition.templates cimport Sink, Words, label_templates, move_templates
+
+cdef extern from "rows.h":
+    void tk_sum_moves(
+        float *out, const float *weights, const uint32_t *ids, Py_ssize_t n
+    ) noexcept nogil
+    void tk_sum_labels(
+        float *out, const float *weights, const uint32_t *ids, Py_ssize_t n, Py_ssize_t width
+    ) noexcept nogil
 
 cdef enum:
     FIRST_SLOTS = 1 << 12
@@ -141,7 +147,8 @@ cdef int score_labels(
     cdef int top = state.n_stack - 1, row, n, i
     cdef int head = state.stack[top - 1 + (move == LEFT)], mod = state.stack[top - (move == LEFT)]
     cdef int place = ELSEWHERE if head else UNDER_ROOT
-    cdef uint64_t key = mix(mix(of_word(state, head), of_word(state, mod)), move)
+    # mix takes two values alike: the head's is mixed once more, so that it is not the modifier's.
+    cdef uint64_t key = mix(mix(mix(of_word(state, head), 1), of_word(state, mod)), move)
     cdef bint is_new
     cdef float *cells
     cdef Best *best

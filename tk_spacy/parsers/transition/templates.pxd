@@ -2,15 +2,6 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from tk_spacy.parsers.transition.states cimport State, Token
 
-cdef extern from "rows.h":
-    void tk_prefetch(const float *address) noexcept nogil
-    void tk_sum_moves(
-        float *out, const float *weights, const uint32_t *ids, Py_ssize_t n
-    ) noexcept nogil
-    void tk_sum_labels(
-        float *out, const float *weights, const uint32_t *ids, Py_ssize_t n, Py_ssize_t width
-    ) noexcept nogil
-
 cdef enum:
     # Columns of words; FEATS attributes follow from FIRST_FEAT on.
     FORM = 0

@@ -6,10 +6,13 @@ buffer, L and R a word's last modifiers by LEFT and RIGHT.  Whole tags, FEATS at
 are ours.
 """
 
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.parsers.transition.states cimport State, Token
+
+cdef extern from "prefetch.h":
+    void tk_prefetch(const float *address) noexcept nogil
 
 
 cdef inline void put(Sink *sink, uint64_t key) noexcept nogil:
