@@ -29,9 +29,10 @@ class PlainState:
             upper, top = self.stack[-2:]
             if upper < top and self.swaps < 2 * self.n:
                 found.append(SWAP)
-            if self.swaps or top not in self.has_right:
-                found.append(LEFT)
-            found.append(RIGHT)
+            if upper < top or not self.buffer:
+                if self.swaps or top not in self.has_right:
+                    found.append(LEFT)
+                found.append(RIGHT)
         elif len(self.stack) == 2 and not self.buffer:
             found.append(RIGHT)
         return found

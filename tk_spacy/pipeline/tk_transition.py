@@ -52,9 +52,7 @@ def add_transition(
 ) -> "TkTransition":
     """Add a `tk_transition` with a trained parser at the end of a pipeline, and return it."""
     config = {"settings": settings or {}}
-    return add_component(
-        nlp, TkTransition, parser, factory=TK_TRANSITION, name=name, config=config
-    )
+    return add_component(nlp, TkTransition, parser, factory=TK_TRANSITION, name=name, config=config)
 
 
 class TkTransition(ParserComponent["TransitionParser", "TransitionSettings"]):

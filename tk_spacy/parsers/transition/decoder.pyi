@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,3 +34,6 @@ def score_trees(
     *,
     n_threads: int | None = ...,
 ) -> Float64: ...
+def scores_after(
+    scorer: Scorer, fields: Int32, moves: Sequence[int], labels: Sequence[int]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...

@@ -9,6 +9,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
 
 import numpy as np
 
@@ -460,3 +461,48 @@ cdef int score_at(
         if state < 0:
             return state
     return 0
+
+
+def scores_after(Scorer scorer not None, fields, moves, labels):
+    """What the scorer gives the next moves, after given ones: for tests and for a look inside.
+
+    fields: int32[n + 2, F], a sentence.  moves, labels: of the arcs, -1 for the other moves.
+    Returns float32[4], and float32[2, n_labels], the labels of LEFT and of RIGHT, 0 where there is
+    no second word on the stack.  The moves are trusted.
+    """
+    whole = np.array([len(fields)], dtype=np.int32)
+    words, _, _ = check_words(fields, np.zeros(1, dtype=np.int32), whole)
+    cdef const int32_t[:, ::1] cells = words
+    cdef Words x
+    cdef Workspace space
+    cdef State state
+    cdef int move, label, row, i, n_labels = scorer.model.n_labels
+    x.fields, x.n, x.n_fields = &cells[0, 0], <int>cells.shape[0] - 2, <int>cells.shape[1]
+    memset(&space, 0, sizeof(space))
+    of_moves = np.zeros(MOVES, dtype=np.float32)
+    of_labels = np.zeros((2, n_labels), dtype=np.float32)
+    try:
+        if (
+            begin_scores(&space.scores, n_labels) < 0
+            or ensure(&space.state_memory, &space.state_room, state_size(x.n)) == NULL
+        ):
+            raise MemoryError("no memory for a state")
+        place_state(&state, <char *>space.state_memory, x.n)
+        begin_state(&state, x.n)
+        for move, label in zip(moves, labels, strict=True):
+            make_move(&state, move, label)
+        row = score_moves(&space.scores, &scorer.model, &x, &state)
+        if row < 0:
+            raise MemoryError("no memory for scores")
+        for i in range(MOVES):
+            of_moves[i] = space.scores.moves.rows[row * MOVES + i]
+        for move in range(LEFT, MOVES):
+            if state.n_stack > 1:
+                row = score_labels(&space.scores, &scorer.model, &x, &state, move)
+                if row < 0:
+                    raise MemoryError("no memory for scores")
+                for i in range(n_labels):
+                    of_labels[move - LEFT, i] = space.scores.labels.rows[row * n_labels + i]
+    finally:
+        release_space(&space)
+    return of_moves, of_labels

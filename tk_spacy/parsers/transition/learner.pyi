@@ -9,13 +9,4 @@ class Learner:
     steps: int
     def __init__(self, bits: int, places: NDArray[np.uint8]) -> None: ...
     def averaged(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]: ...
-    def learn(
-        self,
-        fields: Int32,
-        heads: Int32,
-        labels: Int32,
-        width: int,
-        n_labels_tried: int = ...,
-        early: bool = ...,
-        margin: float = ...,
-    ) -> bool: ...
+    def learn(self, fields: Int32, heads: Int32, labels: Int32, width: int) -> bool: ...

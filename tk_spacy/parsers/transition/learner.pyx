@@ -33,7 +33,6 @@ cdef class Learner:
     cdef readonly object move_weights, label_weights
     cdef object _move_sums, _label_sums, _places
     cdef readonly long steps
-    cdef float margin    # TODO
     cdef Model model
     cdef Scores scores
     cdef Search search
@@ -84,7 +83,7 @@ cdef class Learner:
 
     def learn(
         self, const int32_t[:, ::1] fields, const int32_t[::1] heads, const int32_t[::1] labels,
-        int width, int n_labels_tried=1, bint early=False, float margin=0,
+        int width,
     ):
         """Search a sentence, and learn where the gold tree is not found; whether it was found.
 
@@ -94,9 +93,8 @@ cdef class Learner:
         cdef Words x
         x.fields, x.n, x.n_fields = &fields[0, 0], n, <int>fields.shape[1]
         self.steps += 1
-        self.margin = margin
         with nogil:
-            state = self.learn_sentence(&x, &heads[0], &labels[0], width, n_labels_tried, early)
+            state = self.learn_sentence(&x, &heads[0], &labels[0], width)
         if state == -1:
             raise MemoryError("no memory for learning from a sentence")
         if state < 0:
@@ -105,7 +103,6 @@ cdef class Learner:
 
     cdef int learn_sentence(
         self, const Words *x, const int32_t *heads, const int32_t *labels, int width,
-        int n_labels_tried, bint early,
     ) noexcept nogil:
         cdef int n = x.n, room = 2 * n + n * n, n_gold, i, t = 0, row, of_labels, state, swaps = 0
         cdef int move = DONE, label = -1, top, at = -1, at_node = -1, moved
@@ -131,7 +128,7 @@ cdef class Learner:
             swaps += self.moves[i] == SWAP
         if begin_scores(&self.scores, self.model.n_labels) < 0:
             return -1
-        if begin_search(&self.search, n, width, n_labels_tried, max(2 * n, swaps)) < 0:
+        if begin_search(&self.search, n, width, 1, max(2 * n, swaps)) < 0:
             return -1
         while True:
             label = -1
@@ -169,13 +166,10 @@ cdef class Learner:
                     found = True
                     break
             violation = self.search.beam[0].score - gold_score
-            if not (found and i == 0) and violation >= most:
+            if not (found and i == 0) and violation > most:
                 most, at, at_node = violation, t, self.search.beam[0].node
             if not found:
                 fallen = True
-                if early:
-                    most, at, at_node = violation, t, self.search.beam[0].node
-                    break
         if not fallen and self.search.nodes[self.search.beam[0].node].is_gold:
             return 1
         self.update(x, labels, at, at_node)

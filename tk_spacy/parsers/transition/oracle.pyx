@@ -12,7 +12,7 @@ from libc.stdlib cimport free, realloc
 import numpy as np
 
 from tk_spacy.parsers.transition.states cimport LEFT, RIGHT, SHIFT, SWAP
-from tk_spacy.utils.array_checks import checked
+from tk_spacy.utils.array_checks import checked, checked_range
 
 
 cdef int derive(
@@ -20,10 +20,16 @@ cdef int derive(
 ) noexcept nogil:
     """The moves of a tree, heads int32[n + 1] from 1 on, with a single root; their number.
 
-    moves: int32[room].  Returns -1 without memory, -2 where room is too little.
+    moves: int32[room].  Returns -1 without memory, -2 where room is too little, -3 for what is no such tree.
     """
     cdef int32_t *memory
-    cdef int32_t *order, *part, *left, *child, *sibling, *stack, *back
+    cdef int32_t *order
+    cdef int32_t *part
+    cdef int32_t *left
+    cdef int32_t *child
+    cdef int32_t *sibling
+    cdef int32_t *stack
+    cdef int32_t *back
     cdef int i, head, top, n_stack, n_back, upper, first, count = 0
     cdef bint seen
     if scratch.n < n or scratch.memory == NULL:
@@ -44,6 +50,8 @@ cdef int derive(
         sibling[i] = child[heads[i]]
         child[heads[i]] = i
         left[heads[i]] += 1
+    if left[0] != 1:
+        return -3
     # In order: modifiers on the left, the word, modifiers on the right.  part: whether it is placed.
     for i in range(n + 1):
         part[i] = 0
@@ -143,10 +151,12 @@ cdef void release_oracle(OracleScratch *scratch) noexcept nogil:
 def moves_of(heads):
     """The moves that build a tree, int32[m]: 0 SHIFT, 1 SWAP, 2 LEFT, 3 RIGHT.
 
-    heads: int32[n], 0 for the root's one child; trusted to be such a tree.
+    heads: int32[n], 0 for the root's one child.
+    Raises TypeError or ValueError where they are no such tree.
     """
     tree = checked("heads", heads, np.int32, None)
     cdef int n = len(tree), count
+    checked_range("heads", tree, 0, n)
     cdef const int32_t[::1] given = np.concatenate([[0], tree]).astype(np.int32)
     room = 2 * n + n * n
     found = np.zeros(room, dtype=np.int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -185,7 +186,8 @@ class TransitionParser(StoredParser):
     ) -> list[NDArray[np.float64]]:
         corpus = self.reading.encode(sentences)
         tables: dict[int, Int32] = {}
-        heads, labels = [], []
+        heads: list[Int32] = []
+        labels: list[Int32] = []
         for trees in lists:
             table = tables.get(id(trees.inventory))
             if table is None:
@@ -208,7 +210,7 @@ class TransitionParser(StoredParser):
             np.concatenate(labels),
             n_threads=n_threads,
         )
-        return [scores[a:b] for a, b in zip(owners[:-1], owners[1:], strict=True)]
+        return [scores[a:b] for a, b in pairwise(owners.tolist())]
 
     # Storage
 

@@ -87,20 +87,21 @@ cdef inline bint is_final(const State *state, int n) noexcept nogil:
 cdef inline bint is_legal(const State *state, int n, int move, int most_swaps) noexcept nogil:
     """Whether the search may make a move; some move always is legal until the state is final.
 
-    Without swaps, a word takes its modifiers on the left before those on the right: so a projective
-    tree has one sequence of moves.
+    None of the rules forbids a move of the oracle.  Without swaps, a word takes its modifiers on the
+    left before those on the right, so a projective tree has one sequence of moves.  Two words that
+    were swapped have no arc between each other, which they could have had before.
     """
-    cdef int top
+    cdef int top, upper
     if move == SHIFT:
         return n_buffer(state, n) > 0
     if state.n_stack < 3:
         return move == RIGHT and state.n_stack == 2 and n_buffer(state, n) == 0
-    if move == RIGHT:
-        return True
-    top = state.stack[state.n_stack - 1]
+    top, upper = state.stack[state.n_stack - 1], state.stack[state.n_stack - 2]
     if move == SWAP:
-        return state.stack[state.n_stack - 2] < top and state.swaps < most_swaps
-    return state.swaps > 0 or state.tokens[top].n_right == 0
+        return upper < top and state.swaps < most_swaps
+    if upper > top and n_buffer(state, n) > 0:
+        return False
+    return move == RIGHT or state.swaps > 0 or state.tokens[top].n_right == 0
 
 
 cdef inline void make_move(State *state, int move, int label) noexcept nogil:

@@ -176,7 +176,9 @@ class Reading:
             if not isinstance(data[name], bool):
                 raise ValueError(f"{name} is {data[name]!r}, expected true or false")
         if len(data["feats"]) > MOST_FEATS:
-            raise ValueError(f"{len(data['feats'])} FEATS attributes, expected {MOST_FEATS} at most")
+            raise ValueError(
+                f"{len(data['feats'])} FEATS attributes, expected {MOST_FEATS} at most"
+            )
         for label in data["labels"]:
             if not label or any(character in label for character in "\t\n\r"):
                 raise ValueError(f"label {label!r} is empty or holds a tab or line break")
