@@ -407,3 +407,20 @@ def test_the_estimate_grows_with_what_is_done() -> None:
     assert twice.seconds(1000) == pytest.approx(2 * spec.seconds(1000))
     assert spec.training_key() == TransitionSpec.from_settings({"beam": 5}).training_key()
     assert spec.search_key() != TransitionSpec.from_settings({"beam": 5}).search_key()
+
+
+def test_the_component_parses_and_is_stored(tmp_path: Path) -> None:
+    import spacy
+
+    from tk_spacy.pipeline.tk_transition import add_transition
+    from tk_spacy.spacy_io.conversion import doc_from_sentence
+
+    nlp = spacy.blank("xx")
+    add_transition(nlp, trained())
+    nlp.to_disk(tmp_path / "model")
+    again = spacy.load(tmp_path / "model")
+    heads, _ = next(iter(trained().parse(NEW[:1])))
+    for pipeline in (nlp, again):
+        doc = pipeline.get_pipe("tk_transition")(doc_from_sentence(pipeline.vocab, NEW[0]))
+        found = [0 if token.head is token else token.head.i + 1 for token in doc]
+        assert [0 if head == i + 1 else head for i, head in enumerate(found)] == heads.tolist()
