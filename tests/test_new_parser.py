@@ -70,7 +70,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_kinds_are_known_by_name() -> None:
-    assert kinds.parser_names() == ("sampling", "spacy", "biaffine", "udpipe", "previous")
+    assert kinds.parser_names() == (
+        "sampling",
+        "spacy",
+        "biaffine",
+        "udpipe",
+        "transition",
+        "previous",
+    )
     assert kinds.kind_of_parser("previous-back2") is KIND
     assert kinds.kind_of_parser("gone-order2") is None
     assert "previous (each word hangs on one before it)" in kinds.parsers_help()

@@ -26,6 +26,7 @@ BUILT_IN: Mapping[str, str] = {
     "spacy": "tk_spacy.parsers.spacy_transition.kind:KIND",
     "biaffine": "tk_spacy.parsers.biaffine.kind:KIND",
     "udpipe": "tk_spacy.parsers.udpipe.kind:KIND",
+    "transition": "tk_spacy.parsers.transition.kind:KIND",
     FILE: "tk_spacy.parsers.external_kind:KIND",
 }
 """Where each kind of this package is declared, in the order in which they are told."""

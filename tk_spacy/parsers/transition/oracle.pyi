@@ -1,0 +1,3 @@
+from tk_spacy.utils.array_types import Int32
+
+def moves_of(heads: Int32) -> Int32: ...

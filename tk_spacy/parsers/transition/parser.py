@@ -1,0 +1,255 @@
+"""The transition parser: a trained model that parses, proposes k-best trees and scores any."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import srsly
+from numpy.typing import NDArray
+
+from tk_spacy.kbest.candidates import (
+    MAX_K,
+    CandidateList,
+    LabelInventory,
+    check_aligned,
+    in_batches,
+)
+from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
+from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.transition.decoder import Scorer, decode, score_trees
+from tk_spacy.parsers.transition.kind import FORMAT
+from tk_spacy.parsers.transition.settings import BACKWARD, TransitionSettings
+from tk_spacy.parsers.transition.words import Reading
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.serialization import META, dense, from_npz, sparse, to_npz
+
+READING, WEIGHTS = "reading.msgpack", "weights.npz"
+MOST_WEIGHT = 1e9
+"""Weights of a stored parser are smaller, so that scores are finite numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TransitionParser(StoredParser):
+    """A trained transition parser.
+
+    reading: what it reads of words, and its labels.  settings: as trained.
+    move_weights: float32[2 ** bits].  label_weights: float32[2 ** bits + n_labels].
+    places: uint8[n_labels], where each label may stand (see decoder.Scorer).
+    about: further facts for meta.json, JSON values.
+    """
+
+    FORMAT = FORMAT
+    VERSION, OLDEST = 1, 1
+    FILES = (META, READING, WEIGHTS)
+
+    reading: Reading
+    settings: TransitionSettings
+    move_weights: NDArray[np.float32]
+    label_weights: NDArray[np.float32]
+    places: NDArray[np.uint8]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    _scorer: Scorer = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scorer = Scorer(self.move_weights, self.label_weights, self.places)
+        object.__setattr__(self, "_scorer", scorer)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The DEPREL values that it can give."""
+        return self.reading.labels
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of CoNLL-U beside FORM that it has learnt to read."""
+        return self.reading.columns
+
+    def facts(self) -> dict[str, Any]:
+        """The FEATS attributes that have features of their own, and whether it reads XPOS."""
+        return {"feats": list(self.reading.feats), "xpos": self.reading.xpos}
+
+    def parse(
+        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
+        """The best tree of each sentence: heads int32[n], and DEPREL values.
+
+        Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
+        and `score` do likewise.
+        """
+        return parse_cut(sentences, lambda pieces: self._parse(pieces, n_threads), self.labels)
+
+    def _parse(
+        self, sentences: Iterable[Sentence], n_threads: int | None
+    ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
+        names = self.labels
+        for heads, labels, _ in self._lists(sentences, 1, n_threads):
+            yield heads[0], tuple([names[i] for i in labels[0].tolist()])
+
+    def kbest(
+        self,
+        sentences: Sequence[Sentence],
+        *,
+        k: int,
+        inventory: LabelInventory,
+        n_threads: int | None = None,
+    ) -> Iterator[CandidateList]:
+        """The list of each sentence: at most k distinct trees, best first.
+
+        inventory: where their labels get ids.
+        """
+        if not isinstance(k, int | np.integer):
+            raise TypeError(f"k is {k!r}, expected a whole number")
+        if not 1 <= k <= MAX_K:
+            raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
+        return list_cut(
+            sentences, lambda pieces: self._kbest(pieces, int(k), inventory, n_threads), int(k)
+        )
+
+    def _kbest(
+        self,
+        sentences: Iterable[Sentence],
+        k: int,
+        inventory: LabelInventory,
+        n_threads: int | None,
+    ) -> Generator[CandidateList, None, None]:
+        table = np.full(len(self.labels), -1, dtype=np.int32)
+        for heads, labels, scores in self._lists(sentences, k, n_threads):
+            for i in np.unique(labels[table[labels] < 0]).tolist():
+                table[i] = inventory.add(self.labels[i])
+            yield CandidateList.from_arrays(
+                heads, table[labels], scores[:, None], inventory=inventory, sources=("transition",)
+            )
+
+    def _lists(
+        self, sentences: Iterable[Sentence], k: int, n_threads: int | None
+    ) -> Iterator[tuple[Int32, Int32, Float64]]:
+        """Heads and labels int32[m, n] and scores float64[m] of each sentence, m <= k."""
+        for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
+            corpus = self.reading.encode(batch)
+            heads, labels, scores, counts = decode(
+                self._scorer,
+                corpus.fields,
+                corpus.starts,
+                corpus.lengths,
+                width=self.settings.beam,
+                k=k,
+                label_share=self.settings.label_share,
+                n_threads=n_threads,
+            )
+            for i, count in enumerate(counts.tolist()):
+                rows = corpus.rows(i)
+                words = slice(rows.start + 1, rows.stop - 1)
+                yield (
+                    np.ascontiguousarray(self.reading.turned(heads[words, :count].T)),
+                    np.ascontiguousarray(self.reading.turned_labels(labels[words, :count].T)),
+                    scores[i, :count],
+                )
+
+    def score(
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        *,
+        n_threads: int | None = None,
+    ) -> list[NDArray[np.float64]]:
+        """The score of any tree, that of the moves which build it: float64[k] for each list.
+
+        NaN for a tree with a label that the parser does not know.
+        """
+        check_aligned(sentences, lists)
+        return score_cut(
+            sentences, lists, lambda pieces, trees: self._score(pieces, trees, n_threads)
+        )
+
+    def _score(
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        n_threads: int | None,
+    ) -> list[NDArray[np.float64]]:
+        out: list[NDArray[np.float64]] = []
+        pairs = zip(sentences, lists, strict=True)
+        for batch in in_batches(pairs, lambda pair: pair[1].heads.size):
+            out += self._score_batch([s for s, _ in batch], [t for _, t in batch], n_threads)
+        return out
+
+    def _score_batch(
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        n_threads: int | None,
+    ) -> list[NDArray[np.float64]]:
+        corpus = self.reading.encode(sentences)
+        tables: dict[int, Int32] = {}
+        heads: list[Int32] = []
+        labels: list[Int32] = []
+        for trees in lists:
+            table = tables.get(id(trees.inventory))
+            if table is None:
+                known = [self.reading.label_id(name) for name in trees.inventory.names]
+                table = tables[id(trees.inventory)] = np.array(known, dtype=np.int32)
+            for cells, values, fill in (
+                (heads, self.reading.turned(trees.heads), 0),
+                (labels, self.reading.turned_labels(table[trees.labels]), -1),
+            ):
+                padded = np.pad(values, ((0, 0), (1, 0)), constant_values=fill)
+                cells.append(padded.astype(np.int32).ravel())
+        owners = np.concatenate([[0], np.cumsum([len(trees) for trees in lists])]).astype(np.int32)
+        scores = score_trees(
+            self._scorer,
+            corpus.fields,
+            corpus.starts,
+            corpus.lengths,
+            owners,
+            np.concatenate(heads),
+            np.concatenate(labels),
+            n_threads=n_threads,
+        )
+        return [scores[a:b] for a, b in pairwise(owners.tolist())]
+
+    # Storage
+
+    def to_files(self) -> dict[str, bytes]:
+        """The model as named files."""
+        return {
+            META: self._meta(self.settings.to_dict(), self.about),
+            READING: srsly.msgpack_dumps(self.reading.to_dict()),
+            WEIGHTS: to_npz(
+                {
+                    **sparse("moves", self.move_weights),
+                    **sparse("labels", self.label_weights),
+                    "places": self.places,
+                }
+            ),
+        }
+
+    @classmethod
+    def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
+        """The inverse of `to_files`; see `StoredModel`."""
+        settings = TransitionSettings.from_dict(meta["settings"])
+        reading = Reading.from_dict(srsly.msgpack_loads(files[READING]))
+        if reading.backward != (settings.direction == BACKWARD):
+            raise ValueError(f"direction is {settings.direction}, and the words' is another one")
+        arrays = from_npz(files[WEIGHTS])
+        n_labels, size = len(reading.labels), 1 << settings.bits
+        places = arrays["places"]
+        if places.dtype != np.uint8 or places.shape != (n_labels,) or places.max() > 3:
+            raise ValueError(f"places are not uint8[{n_labels}] from 0 to 3")
+        moves = dense(arrays, "moves", size)
+        labels = dense(arrays, "labels", size + n_labels)
+        for name, values in (("moves", moves), ("labels", labels)):
+            if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
+                raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
+        return cls(
+            reading=reading,
+            settings=settings,
+            move_weights=moves,
+            label_weights=labels,
+            places=places,
+            about=cls._about(meta),
+        )
