@@ -46,7 +46,7 @@ class Reader(Protocol):
 def build_treebank_embed(
     word_width: int = 100,
     tag_width: int = 100,
-    dropout: float = 0.25,
+    dropout: float = 0.2,
     column_dropout: float = 0.15,
 ) -> Model[Batch, Ragged]:
     """The embedding of words by a vocabulary, for `tk_spacy.BiLSTM.v1` alone.

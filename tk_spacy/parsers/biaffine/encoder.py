@@ -21,7 +21,7 @@ BILSTM, ROOTED = "tk_bilstm", "tk_rooted"
 
 @registry.architectures("tk_spacy.BiLSTM.v1")
 def build_bilstm(
-    embed: Model, width: int = 128, depth: int = 2, dropout: float = 0.25
+    embed: Model, width: int = 128, depth: int = 2, dropout: float = 0.2
 ) -> Model[list[Doc], list[Floats2d]]:
     """A bidirectional LSTM over the sentences of Docs: a tok2vec of width 2 * width.
 

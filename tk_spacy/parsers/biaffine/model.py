@@ -20,7 +20,7 @@ def build_biaffine_parser(
     tok2vec: Model[list[Doc], list[Floats2d]],
     arc_width: int = 128,
     label_width: int = 48,
-    dropout: float = 0.25,
+    dropout: float = 0.2,
     nO: int | None = None,
 ) -> Model[Input, Any]:
     """A biaffine parser over an encoder.

@@ -38,7 +38,7 @@ class BiaffineSettings:
     layers: int = 2
     arc_width: int = 128
     label_width: int = 48
-    dropout: float = 0.25
+    dropout: float = 0.2
     column_dropout: float = 0.15
     label_share: float = 0.1
     seed: int = 0

@@ -20,7 +20,7 @@ from tk_spacy.parsers.transition.scores cimport (
     Model, Scores, begin_scores, release_scores, score_labels, score_moves,
 )
 from tk_spacy.parsers.transition.search cimport (
-    NO_GOLD, Search, added, advance, begin_search, path_to, release_search,
+    NO_GOLD, Search, added, advance, begin_search, release_search,
 )
 from tk_spacy.parsers.transition.states cimport (
     LEFT, MOVES, State, begin_state, make_move, place_state, state_size,
@@ -164,7 +164,7 @@ cdef int parse_sentence(
     double label_share, int32_t *heads, int32_t *labels, double *scores, int32_t *count,
 ) noexcept nogil:
     """The best tree, or the k best ones: [n + 2, k] heads and labels, [k] scores, their number."""
-    cdef int state, i, m
+    cdef int state, m
     cdef const State *best
     if begin_scores(&space.scores, model.n_labels) < 0:
         return NO_MEMORY
@@ -324,8 +324,8 @@ def decode(
     """
     if k < 1 or width < 1 or n_labels_tried not in (1, 2):
         raise ValueError(
-            f"k is {k}, width {width} and n_labels_tried {n_labels_tried}, expected at least 1, and "
-            "1 or 2"
+            f"k is {k}, width {width} and n_labels_tried {n_labels_tried}, expected at least 1, "
+            "and 1 or 2"
         )
     fields, starts, lengths = check_words(fields, starts, lengths)
     cdef const int32_t[:, ::1] words = fields
@@ -387,9 +387,9 @@ def score_trees(
 
     fields, starts, lengths: as in `decode`.
     owners: int32[S + 1], where the trees of each sentence begin, and their number.
-    trees, labels: int32[cells], HEAD and label ids (-1 where unknown) of all trees of all sentences,
-        n + 1 cells for a tree of n words, of which the first is not looked at.
-    Raises TypeError or ValueError for arrays that do not fit each other, and where heads are no tree.
+    trees, labels: int32[cells], HEAD and label ids (-1 where unknown) of all trees of
+        all sentences, n + 1 cells for a tree of n words, of which the first is not looked at.
+    Raises TypeError or ValueError for arrays that do not fit, and where heads are no tree.
     """
     fields, starts, lengths = check_words(fields, starts, lengths)
     owners = checked("owners", owners, np.int32, len(starts) + 1)

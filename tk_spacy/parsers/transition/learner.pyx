@@ -5,7 +5,7 @@ number at which the best state is furthest ahead of the gold one are learnt from
 Sources: Collins and Roark (ACL 2004); Huang, Fayong and Guo (NAACL 2012).
 """
 
-from libc.stdint cimport int32_t, uint32_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 import numpy as np
@@ -104,7 +104,7 @@ cdef class Learner:
     cdef int learn_sentence(
         self, const Words *x, const int32_t *heads, const int32_t *labels, int width,
     ) noexcept nogil:
-        cdef int n = x.n, room = 2 * n + n * n, n_gold, i, t = 0, row, of_labels, state, swaps = 0
+        cdef int n = x.n, room = 2 * n + n * n, n_gold, i, t = 0, row, of_labels, swaps = 0
         cdef int move = DONE, label = -1, top, at = -1, at_node = -1, moved
         cdef double gold_score = 0, most = -1, violation
         cdef bint found, fallen = False
@@ -181,7 +181,8 @@ cdef class Learner:
         """Towards the first gold moves, away from those up to a node of the search."""
         cdef int32_t *found = self.moves + self.room
         cdef int32_t *found_labels = found + self.room
-        cdef int n_found = path_to(&self.search, node, found, found_labels), i, move, label, same = 0
+        cdef int n_found = path_to(&self.search, node, found, found_labels)
+        cdef int i, move, label, same = 0
         cdef int turn, count
         cdef State state
         place_state(&state, <char *>self.state_memory, x.n)

@@ -1,9 +1,9 @@
 """The moves that build a given tree: one sequence for each tree.
 
-LEFT and RIGHT are made as soon as the modifier has all of its own.  Words whose order is another one
-in the projective order of the tree are swapped, but not before the upper one's projective part is
-complete, which needs fewer swaps.  Source: Nivre, Kuhlmann and Hall (IWPT 2009), "An improved oracle
-for dependency parsing with online reordering".
+LEFT and RIGHT are made as soon as the modifier has all of its own.  Words whose order is another
+one in the projective order of the tree are swapped, but not before the upper one's projective part
+is complete, which needs fewer swaps.  Source: Nivre, Kuhlmann and Hall (IWPT 2009), "An improved
+oracle for dependency parsing with online reordering".
 """
 
 from libc.stdint cimport int32_t
@@ -20,7 +20,8 @@ cdef int derive(
 ) noexcept nogil:
     """The moves of a tree, heads int32[n + 1] from 1 on, with a single root; their number.
 
-    moves: int32[room].  Returns -1 without memory, -2 where room is too little, -3 for what is no such tree.
+    moves: int32[room].  Returns -1 without memory, -2 where room is too little, -3 for what
+    is no such tree.
     """
     cdef int32_t *memory
     cdef int32_t *order
@@ -31,7 +32,6 @@ cdef int derive(
     cdef int32_t *stack
     cdef int32_t *back
     cdef int i, head, top, n_stack, n_back, upper, first, count = 0
-    cdef bint seen
     if scratch.n < n or scratch.memory == NULL:
         memory = <int32_t *>realloc(scratch.memory, 7 * (n + 2) * sizeof(int32_t))
         if memory == NULL:
@@ -52,7 +52,7 @@ cdef int derive(
         left[heads[i]] += 1
     if left[0] != 1:
         return -3
-    # In order: modifiers on the left, the word, modifiers on the right.  part: whether it is placed.
+    # In order: modifiers on the left, the word, modifiers on the right.  part: whether placed.
     for i in range(n + 1):
         part[i] = 0
     stack[0], n_stack = 0, 1
@@ -126,7 +126,9 @@ cdef int derive(
     return count
 
 
-cdef int reduce_all(int32_t *stack, int n_stack, const int32_t *heads, int32_t *left) noexcept nogil:
+cdef int reduce_all(
+    int32_t *stack, int n_stack, const int32_t *heads, int32_t *left
+) noexcept nogil:
     """Make every LEFT and RIGHT that can be made; the stack's new size."""
     cdef int top, upper
     while n_stack > 1:

@@ -118,14 +118,14 @@ cdef int score_moves(
     Scores *scores, const Model *model, const Words *x, const State *state
 ) noexcept nogil:
     """The row of the scores of a state's moves.  Returns -1 without memory."""
-    cdef int n = state.n_stack, i, seen = state.n_back, row
+    cdef int n = state.n_stack, _i, seen = state.n_back, row
     cdef bint is_new
     cdef uint64_t key = mix(of_word(state, state.stack[n - 1]), n if n < 3 else 3)
     if n > 1:
         key = mix(key, of_word(state, state.stack[n - 2]))
     if n > 2:
         key = mix(key, state.stack[n - 3])
-    for i in range(3):
+    for _i in range(3):
         if seen:
             seen -= 1
             key = mix(key, state.back[seen])

@@ -1,8 +1,8 @@
 # Parser states of arc-standard with SWAP: what a state holds, and what each move does to it.
 #
 # The root lies at the bottom of the stack.  It takes its one modifier as the last move of all, so
-# every tree has a single root.  A state's buffer is the words that SWAP put back, the last one first,
-# and then the words from `next` on.
+# every tree has a single root.  A state's buffer is the words that SWAP put back, the last one
+# first, and then the words from `next` on.
 
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -87,9 +87,9 @@ cdef inline bint is_final(const State *state, int n) noexcept nogil:
 cdef inline bint is_legal(const State *state, int n, int move, int most_swaps) noexcept nogil:
     """Whether the search may make a move; some move always is legal until the state is final.
 
-    None of the rules forbids a move of the oracle.  Without swaps, a word takes its modifiers on the
-    left before those on the right, so a projective tree has one sequence of moves.  Two words that
-    were swapped have no arc between each other, which they could have had before.
+    None of the rules forbids a move of the oracle.  Without swaps, a word takes its modifiers on
+    the left before those on the right, so a projective tree has one sequence of moves.  Two words
+    that were swapped have no arc between each other, which they could have had before.
     """
     cdef int top, upper
     if move == SHIFT:

@@ -1,9 +1,9 @@
 """The features of a state, by which a move is chosen, and of an arc, by which its label is.
 
 Source: Zhang and Nivre (ACL 2011), "Transition-based dependency parsing with rich non-local
-features", for arc-standard: S0, S1, S2 are the words of the stack from above, N0, N1, N2 those of the
-buffer, L and R a word's last modifiers by LEFT and RIGHT.  Whole tags, FEATS attributes and suffixes
-are ours.
+features", for arc-standard: S0, S1, S2 are the words of the stack from above, N0, N1, N2 those of
+the buffer, L and R a word's last modifiers by LEFT and RIGHT.  Whole tags, FEATS attributes and
+suffixes are ours.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -225,7 +225,7 @@ cdef void move_templates(Sink *sink, const Words *x, const State *state) noexcep
 cdef void label_templates(
     Sink *sink, const Words *x, const State *state, int head, int mod, bint to_left
 ) noexcept nogil:
-    """The features of an arc, made now; the label's own are those of `to_left` moves or of others."""
+    """The features of an arc, made now; a label's own are those of `to_left` moves or others."""
     cdef int none = x.n + 1, i
     cdef const Token *h = &state.tokens[head]
     cdef const Token *m = &state.tokens[mod]
@@ -233,7 +233,7 @@ cdef void label_templates(
     cdef uint64_t side = to_left
     cdef uint64_t hp = value(x, head, POS), mp = value(x, mod, POS)
     cdef uint64_t hm = value(x, head, LEMMA), mm = value(x, mod, LEMMA)
-    cdef uint64_t hw = value(x, head, FORM), mw = value(x, mod, FORM)
+    cdef uint64_t mw = value(x, mod, FORM)
     cdef uint64_t hg = value(x, head, TAG), mg = value(x, mod, TAG)
     cdef uint64_t hc = value(x, head, CPOS), mc = value(x, mod, CPOS)
     cdef uint64_t d = binned(mod - head), a, e
