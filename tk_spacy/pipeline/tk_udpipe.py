@@ -63,8 +63,7 @@ class TkUdpipe(ParserComponent["UdpipeParser", "UdpipeSettings"]):
     scorer:   of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     The parser reads words, POS, MORPH and whatever else it was trained with (TAG, LEMMA); sentences
-    and white space are as in `tk_parser`.  It needs the extra `udpipe` when it parses or is
-    trained, not when it is loaded.
+    and white space are as in `tk_parser`.
 
     The attribute `parser` is the trained parser, None before `initialize`; it may be set.
     """

@@ -19,7 +19,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.chance import generator
 from tk_spacy.parsers.biaffine.tables import Tables
-from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary, stacked
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Int32
 
@@ -130,16 +130,7 @@ class _EncodedOnce:
     def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
         """As `Reader.encode_all`."""
         first, second = zip(*(self._encoded[id(s)] for s in sentences), strict=True)
-        return _one_below_the_other(first), _one_below_the_other(second)
-
-
-def _one_below_the_other(parts: Sequence[Int32]) -> Int32:
-    out = np.zeros((sum(map(len, parts)), max(own.shape[1] for own in parts)), dtype=np.int32)
-    start = 0
-    for own in parts:
-        out[start : start + len(own), : own.shape[1]] = own
-        start += len(own)
-    return out
+        return stacked(first), stacked(second)
 
 
 def tables_of(model: Model[Batch, Ragged]) -> Tables:

@@ -91,14 +91,8 @@ class Vocabulary:
 
     def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
         """`encode` of sentences, one after the other."""
-        encoded = [self.encode(sentence) for sentence in sentences]
-        words = np.concatenate([words for words, _ in encoded])
-        tags = np.zeros((len(words), max(own.shape[1] for _, own in encoded)), dtype=np.int32)
-        start = 0
-        for _, own in encoded:
-            tags[start : start + len(own), : own.shape[1]] = own
-            start += len(own)
-        return words, tags
+        words, tags = zip(*map(self.encode, sentences), strict=True)
+        return stacked(words), stacked(tags)
 
     def encode(self, sentence: Sentence) -> tuple[Int32, Int32]:
         """Rows of the word table int32[n + 1, W] and of the tag table int32[n + 1, T].
@@ -140,6 +134,16 @@ class Vocabulary:
             {key: i for i, key in enumerate(data["words"], start=FIRST)},
             {key: i for i, key in enumerate(data["tags"], start=FIRST)},
         )
+
+
+def stacked(parts: Sequence[Int32]) -> Int32:
+    """Rows one below the other, as wide as the widest; unused places hold NONE."""
+    out = np.zeros((sum(map(len, parts)), max(own.shape[1] for own in parts)), dtype=np.int32)
+    start = 0
+    for own in parts:
+        out[start : start + len(own), : own.shape[1]] = own
+        start += len(own)
+    return out
 
 
 def word_keys(form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[str]:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.parsers.listing import ListingSource
 from tk_spacy.parsers.sampling.kind import KIND
 from tk_spacy.parsers.sampling.parser import SamplingParser
 from tk_spacy.treebank.conllu import Sentence
 
 
-class SamplingSource:
-    """A ParserSource whose lists a sampling parser makes.
-
-    parser: trained.  inventory: shared table of labels.  n_threads: None for all cores.
-    name: of its scores.
-    in_company: see `ParserSource`.
-    """
-
-    in_company = False
+class SamplingSource(ListingSource[SamplingParser]):
+    """A ParserSource whose lists a sampling parser makes; see `ListingSource`."""
 
     def __init__(
         self,
@@ -32,12 +22,9 @@ class SamplingSource:
         n_threads: int | None = None,
         name: str = KIND.name,
     ) -> None:
-        self.parser = parser
-        self.inventory = LabelInventory() if inventory is None else inventory
-        self.n_threads = n_threads
-        self.names = (name,)
-        # Now, so that the order of ids does not depend on which of several sources is asked first.
-        self.inventory.encode(parser.schema.labels)
+        super().__init__(
+            parser, labels=parser.schema.labels, inventory=inventory, n_threads=n_threads, name=name
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -49,21 +36,12 @@ class SamplingSource:
         """What parses files, for trees that no list is made for."""
         return self.parser
 
-    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
-        """One list of at most k trees for each sentence, in order."""
-        lists = self.parser.kbest(
+    def lists(self, sentences: Sequence[Sentence], k: int) -> Iterator[CandidateList]:
+        """The parser's own lists, which depend on whether there are other parsers."""
+        return self.parser.kbest(
             sentences,
             k=k,
             inventory=self.inventory,
             in_company=self.in_company,
             n_threads=self.n_threads,
         )
-        for trees in lists:
-            yield replace(trees, sources=self.names)
-
-    def score(
-        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
-    ) -> list[NDArray[np.float64]]:
-        """The parser's score of every tree: float64[k, 1] for each list, NaN where it has none."""
-        scores = self.parser.score(sentences, lists, n_threads=self.n_threads)
-        return [row[:, None] for row in scores]
