@@ -21,6 +21,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.parsers.kinds import get_kind
 from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.sampling.spec import SamplingSpec
 from tk_spacy.parsers.specs import parse_specs
@@ -384,6 +385,10 @@ def test_parsers_of_one_kind_differ_in_name_and_settings() -> None:
     assert second.sources == ("sampling-order2-C0.5",)
     assert (first.about()["order"], second.about()["order"]) == (3, 2)
     assert (second.about()["C"], second.about()["seed"]) == (0.5, 3)
+    # A word needs not be told what it is a setting of.
+    backward = make_parsers(["transition:direction=backward"])[0]
+    assert (backward.name, backward.about()["direction"]) == ("transition-backward", "backward")
+    assert get_kind("transition").component_name(backward.name) == "tk_transition_backward"
     with pytest.raises(UserError, match="name one or more different ones"):
         make_parsers(["sampling:order=2", "sampling:order=2"])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,8 @@ from tk_spacy.features.parts import (
 )
 from tk_spacy.features.schema import EncodedSentence, Schema
 from tk_spacy.features.templates import FRAME, SPAN
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.label_tables import LabelTables
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import CheckedTrees, check_labels
 from tk_spacy.utils.array_types import Int32
@@ -80,8 +80,7 @@ class ListEncoder:
         self._kernel, self._manual = tuple(kernel_parts), tuple(manual_parts)
         self._list_features = list_features
         self._contested_only = contested_only
-        # Of the inventories in use: one that nobody else holds is forgotten, with its table.
-        self._label_tables: WeakKeyDictionary[LabelInventory, Int32] = WeakKeyDictionary()
+        self._labels = LabelTables(schema.label_id)
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> EncodedList:
         """The arrays of one sentence and its candidates.
@@ -94,8 +93,8 @@ class ListEncoder:
                 f"candidates have {candidates.heads.shape[1]} words, the sentence has "
                 f"{len(sentence)}"
             )
-        ids = check_labels(candidates.labels, len(candidates.inventory))
-        labels = self._label_table(candidates)[ids]
+        check_labels(candidates.labels, len(candidates.inventory))
+        labels = self._labels.labels(candidates)
         parts: dict[str, PartLists] = {}
         encoded = self.schema.encode(sentence)
         heads = candidates.trees
@@ -109,17 +108,6 @@ class ListEncoder:
             n_candidates=len(candidates),
             listed=self._list_features.encode(candidates) if self._list_features else None,
         )
-
-    def _label_table(self, candidates: CandidateList) -> Int32:
-        # From the ids of the list's own inventory to the schema's; inventories only ever grow.
-        inventory = candidates.inventory
-        table = self._label_tables.get(inventory)
-        if table is None or len(table) < len(inventory):
-            table = np.array(
-                [self.schema.label_id(name) for name in inventory.names], dtype=np.int32
-            )
-            self._label_tables[inventory] = table
-        return table
 
     def _part_lists(
         self, sentence: EncodedSentence, heads: CheckedTrees, labels: Int32, name: str

@@ -87,8 +87,12 @@ class ParserKind:
         return None if self.settings is None else pkgutil.resolve_name(self.settings)
 
     def parser_name(self, changes: Mapping[str, Any]) -> str:
-        """What a parser is called in files and tables: the kind, and what is different."""
-        return "-".join([self.name, *(_safe(f"{name}{v}") for name, v in changes.items())])
+        """What a parser is called in files and tables: the kind, and what is different.
+
+        A word tells what it is a setting of: transition-backward, but biaffine-seed1.
+        """
+        told = [v if isinstance(v, str) else f"{name}{v}" for name, v in changes.items()]
+        return "-".join([self.name, *map(_safe, told)])
 
     def component_name(self, parser: str) -> str:
         """Name of a parser's component, by the parser's name: tk_biaffine_seed2 and the like."""

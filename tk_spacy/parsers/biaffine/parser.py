@@ -19,6 +19,7 @@ from tk_spacy.kbest.candidates import (
     check_aligned,
     in_batches,
 )
+from tk_spacy.kbest.label_tables import LabelTables
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
@@ -160,15 +161,11 @@ class BiaffineParser(StoredParser):
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[NDArray[np.float64]]:
         ids = {name: i for i, name in enumerate(self.labels)}
-        tables: dict[int, NDArray[np.int64]] = {}
-        for trees in lists:
-            if id(trees.inventory) not in tables:
-                known = [ids.get(name, -1) for name in trees.inventory.names]
-                tables[id(trees.inventory)] = np.array(known, dtype=np.int64)
+        tables = LabelTables(lambda name: ids.get(name, -1))
 
         def total(i: int, scores: SentenceScores) -> NDArray[np.float64]:
             trees = lists[done + i]
-            return scores.of_trees(trees.heads, tables[id(trees.inventory)][trees.labels])
+            return scores.of_trees(trees.heads, tables.labels(trees))
 
         out: list[NDArray[np.float64]] = []
         done = 0

@@ -24,6 +24,7 @@ from tk_spacy.kbest.candidates import (
     check_aligned,
     in_batches,
 )
+from tk_spacy.kbest.label_tables import LabelTables
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.kernels.support import Support
 from tk_spacy.parsers.base import StoredParser
@@ -279,14 +280,7 @@ class SamplingParser(StoredParser):
         n_threads: int | None,
     ) -> list[NDArray[np.float64]]:
         corpus = encode(self.schema, sentences)
-        tables: dict[int, NDArray[np.int32]] = {}
-        labels = []
-        for trees in lists:
-            table = tables.get(id(trees.inventory))
-            if table is None:
-                known = [self.schema.label_id(name) for name in trees.inventory.names]
-                table = tables[id(trees.inventory)] = np.array(known, dtype=np.int32)
-            labels.append(table[trees.labels])
+        labels = list(map(LabelTables(self.schema.label_id).labels, lists))
         out = [np.zeros(len(trees)) for trees in lists]
         checked = [trees.trees for trees in lists]
         for kind, name in enumerate(PARTS_OF_ORDER[self.settings.order]):

@@ -18,6 +18,7 @@ from tk_spacy.kbest.candidates import (
     check_aligned,
     in_batches,
 )
+from tk_spacy.kbest.label_tables import LabelTables
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.transition.decoder import Scorer, decode, score_trees
@@ -185,17 +186,13 @@ class TransitionParser(StoredParser):
         n_threads: int | None,
     ) -> list[NDArray[np.float64]]:
         corpus = self.reading.encode(sentences)
-        tables: dict[int, Int32] = {}
+        tables = LabelTables(self.reading.label_id)
         heads: list[Int32] = []
         labels: list[Int32] = []
         for trees in lists:
-            table = tables.get(id(trees.inventory))
-            if table is None:
-                known = [self.reading.label_id(name) for name in trees.inventory.names]
-                table = tables[id(trees.inventory)] = np.array(known, dtype=np.int32)
             for cells, values, fill in (
                 (heads, self.reading.turned(trees.heads), 0),
-                (labels, self.reading.turned_labels(table[trees.labels]), -1),
+                (labels, self.reading.turned_labels(tables.labels(trees)), -1),
             ):
                 padded = np.pad(values, ((0, 0), (1, 0)), constant_values=fill)
                 cells.append(padded.astype(np.int32).ravel())
