@@ -127,8 +127,8 @@ def test_cli_train_wrong_choices(tmp_path: Path, option: str, value: str, messag
 @pytest.mark.parametrize(
     "option",
     [
-        ("--views", "sampling"), ("--views", "spacy"), ("--epochs", 15), ("--order", 2),
-        ("--restarts", 9), ("--folds", 5), ("--processes", 1), ("--backward",),
+        ("--views", "sampling"), ("--views", "spacy"), ("--biaffine-epochs", 15), ("--folds", 5),
+        ("--processes", 1), ("--backward",),
         ("--search", "discrepancy"),
     ],
 )  # fmt: skip
@@ -136,6 +136,7 @@ def test_cli_train_refuses_options_of_parsers_that_it_does_not_need(
     tmp_path: Path, option: tuple[object, ...]
 ) -> None:
     name = str(option[0]).removeprefix("--").replace("views", "parsers")
+    name = name.removeprefix("biaffine-")
     message = f"{name} would have no effect: candidates are given for all parts, so no parser"
     assert_refused(train(tmp_path / "model", *option), tmp_path, message)
 

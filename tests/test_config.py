@@ -12,6 +12,7 @@ from tiny_spacy import tiny_config
 from trainings import list_files, lists_training, options, treebank
 
 from tk_spacy.errors import OptionError, UserError
+from tk_spacy.parsers.kinds import all_kinds
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.workflows.train.config import is_spacy_config, load_value, train_options
@@ -23,6 +24,7 @@ PATHS = {"paths.train": "t.conllu", "paths.dev": "d.conllu", "paths.output": "mo
 DEFAULTS = TrainOptions(
     train=Path("t.conllu"), dev=Path("d.conllu"), output=Path("model"), left_open=LEFT_OPEN
 )
+SAMPLING = {"parsers.names": "sampling"}
 
 
 def said(made: TrainOptions) -> dict[str, Any]:
@@ -90,8 +92,11 @@ def test_config_has_every_setting_below_a_comment() -> None:
     ],
 )
 def test_config_changes_have_types(name: str, text: str, field: str, expected: object) -> None:
-    made = train_options(None, {**PATHS, name: load_value(text)})
     of_parser = field in ("sampling", "biaffine")
+    section, _, of = name.rpartition(".")
+    kind = section.removeprefix("parsers.") if of != "names" else "parsers"
+    of_kind = {"parsers.names": kind} if kind in all_kinds() else {}
+    made = train_options(None, {**PATHS, **of_kind, name: load_value(text)})
     found = made.parser_settings.get(field, {}) if of_parser else getattr(made, field)
     assert found == expected
     assert type(found) is type(expected)
@@ -113,7 +118,8 @@ def test_config_of_the_reranker() -> None:
 
 
 def test_config_of_a_part_needs_no_section_above(tmp_path: Path) -> None:
-    made = read(tmp_path / "a.cfg", "[parsers.sampling]\norder = 1\n\n[training]\nseed = 4\n")
+    text = "[parsers.sampling]\norder = 1\n\n[training]\nseed = 4\n"
+    made = read(tmp_path / "a.cfg", text, **SAMPLING)
     assert (
         made.parser_settings.get("sampling", {}),
         made.seed,
@@ -123,15 +129,15 @@ def test_config_of_a_part_needs_no_section_above(tmp_path: Path) -> None:
 
 def test_config_values_stand_for_other_settings(tmp_path: Path) -> None:
     text = '[training]\nseed = 4\ntitle = "a$$b"\n[parsers.sampling]\nseed = ${training.seed}\n'
-    made = read(tmp_path / "a.cfg", text)
+    made = read(tmp_path / "a.cfg", text, **SAMPLING)
     assert (made.parser_settings.get("sampling", {}), made.title) == ({"seed": 4}, "a$b")
-    changed = read(tmp_path / "a.cfg", text, **{"training.seed": 5})
+    changed = read(tmp_path / "a.cfg", text, **SAMPLING, **{"training.seed": 5})
     assert (changed.seed, changed.parser_settings.get("sampling", {})) == (5, {"seed": 5})
 
 
 def test_config_changes_go_before_the_file(tmp_path: Path) -> None:
     text = "[parsers.sampling]\norder = 1\nepochs = 2\n"
-    made = read(tmp_path / "a.cfg", text, **{"parsers.sampling.order": 3})
+    made = read(tmp_path / "a.cfg", text, **SAMPLING, **{"parsers.sampling.order": 3})
     assert made.parser_settings.get("sampling", {}) == {"epochs": 2}
 
 

@@ -236,7 +236,7 @@ def test_support_scores_equal_the_sum_over_the_support():
 
 @pytest.mark.parametrize("shuffle_seed", [None, 3])
 def test_training_gives_the_same_bytes_for_any_number_of_threads(shuffle_seed):
-    golds, lists = random_lists(2, sentences=150, n=6)
+    golds, lists = random_lists(2, sentences=60, n=6)
     settings = Settings(kernel_parts=ALL, iterations=3, bits=16, shuffle_seed=shuffle_seed)
     schema = Schema.fit(golds)
     models = [

@@ -13,6 +13,8 @@ from tk_spacy.workflows.train.config_text import training_config
 from tk_spacy.workflows.train.estimate import Estimate, pace, rough, spread
 from tk_spacy.workflows.train.options import TrainOptions
 
+QUICK = ("biaffine", "transition", "transition:direction=backward")
+STANDARD = ("biaffine", "biaffine:seed=1", *QUICK[1:])
 FILES = {"paths.train": "train.conllu", "paths.output": "model"}
 
 
@@ -24,23 +26,21 @@ def options(config: Path | None = None, **changes: Any) -> TrainOptions:
 def test_preset_standard_is_the_defaults() -> None:
     assert options(training__preset="standard").parsers == options().parsers
     assert options().preset == "standard"
-    assert (options().parsers, options().folds) == (("sampling", "spacy", "biaffine"), 5)
+    assert (options().parsers, options().folds) == (STANDARD, 5)
 
 
 def test_preset_quick_and_best() -> None:
     quick, best = options(training__preset="quick"), options(training__preset="best")
-    assert (quick.parsers, quick.folds) == (("sampling", "biaffine"), 3)
+    assert (quick.parsers, quick.folds) == (QUICK, 3)
     assert quick.parser_settings == {"biaffine": {"epochs": 20}}
     assert quick.tokenizer == "udpipe:epochs=10"
-    assert best.parsers == (
-        "sampling", "spacy", "biaffine", "biaffine:seed=1", "biaffine:seed=2",
-    )  # fmt: skip
+    assert best.parsers == (*STANDARD, "biaffine:seed=2", "sampling", "spacy")
     assert (best.folds, best.max_steps) == (5, 1500)
 
 
 def test_what_the_user_says_goes_before_a_preset(tmp_path: Path) -> None:
     own = options(training__preset="quick", lists__folds=4)
-    assert (own.folds, own.parsers) == (4, ("sampling", "biaffine"))
+    assert (own.folds, own.parsers) == (4, QUICK)
     config = tmp_path / "own.cfg"
     config.write_text('[training]\npreset = "quick"\n[lists]\nfolds = 7\n', encoding="utf-8")
     assert (options(config).folds, options(config).tokenizer) == (7, "udpipe:epochs=10")
@@ -48,10 +48,10 @@ def test_what_the_user_says_goes_before_a_preset(tmp_path: Path) -> None:
     made = tmp_path / "training.cfg"
     made.write_text(training_config(options(config)), encoding="utf-8")
     again = options(made)
-    assert (again.folds, again.preset, again.parsers) == (7, "quick", ("sampling", "biaffine"))
+    assert (again.folds, again.preset, again.parsers) == (7, "quick", QUICK)
     standard = options(made, training__preset="standard")
     assert (standard.folds, standard.tokenizer) == (7, "udpipe")
-    assert standard.parsers == ("sampling", "spacy", "biaffine")
+    assert standard.parsers == STANDARD
 
 
 def test_a_preset_says_nothing_of_what_there_is_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -70,6 +71,12 @@ def test_readme_demo_and_example_run(checkout: Path) -> None:
     assert "SYNTHETIC" in shown
     for row in ("base parser", "base reranker", "kernel reranker", "final system", "oracle"):
         assert row in shown
+    report = json.loads((checkout / "playground" / "model" / "report.json").read_text("utf-8"))
+    las = {name: row["las"] for name, row in report["parts"]["test"]["scores"].items()}
+    parsers = [las[f"{name} parser"] for name in ("base", "spacy", "biaffine")]
+    assert min(parsers) > 80
+    assert max(parsers) < las["plain vote"] < las["arc combiner"] < las["final system"]
+    assert las["base reranker"] < las["final system"]
     example = checkout / "playground" / "example.py"
     example.write_text(block("run: python", "python"), encoding="utf-8")
     lines = run("../.venv/bin/python example.py", checkout / "playground").splitlines()

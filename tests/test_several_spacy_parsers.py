@@ -123,7 +123,7 @@ def test_a_kind_that_a_model_holds_one_parser_of() -> None:
         found = [spec.name for spec in parse_specs(["single", "spacy:seed=1"])]
         assert found == ["single", "spacy-seed1"]
         with pytest.raises(
-            UserError, match="'single:seed=1': only a sampling, .* has settings of its own"
+            UserError, match=r"'single:seed=1': only a sampling, .* has settings of its own"
         ):
             parse_specs(["single:seed=1"])
     finally:
@@ -137,7 +137,7 @@ def test_a_kind_that_a_model_holds_one_parser_of() -> None:
 def spacy_training() -> tuple[Path, TrainReport]:
     """A model of three spaCy parsers whose main one has a name of its own; two have a twin."""
     path = folder() / "spacy-model"
-    changes = {"workdir": folder() / "spacy-work", "backward": True, "max_steps": 25}
+    changes = {"workdir": folder() / "spacy-work", "backward": True, "max_steps": 10}
     names = ("spacy:seed=2", "spacy", "spacy:seed=1:backward=false")
     return path, train_pipeline(tiny_options(path, *names, **changes))
 
@@ -207,7 +207,7 @@ def test_spacy_parsers_are_told_of(tmp_path: Path) -> None:
     shown = invoke("info", path)
     assert shown.exit_code == 0, shown.output
     told = " ".join(shown.stdout.replace("│", " ").split())
-    steps = "parser trained, config tiny.cfg, 25 steps, seed"
+    steps = "parser trained, config tiny.cfg, 10 steps, seed"
     assert f"spacy-seed2 {steps} 2, with right-to-left twin, 2 folds" in told
     assert f"spacy-seed1-backwardFalse {steps} 1, 2 folds" in told
     compressed = invoke("compress", path, "-o", tmp_path / "small", "--keep", 20)

@@ -12,8 +12,8 @@ import typer
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import show_training
-from tk_spacy.parsers.names import DEFAULT_PARSERS, SAMPLING
-from tk_spacy.workflows.demo import MAX_STEPS, PARSER_SETTINGS, SYNTHETIC, demo
+from tk_spacy.parsers.names import SAMPLING
+from tk_spacy.workflows.demo import MAX_STEPS, PARSER_SETTINGS, PARSERS, SYNTHETIC, demo
 
 EXAMPLE = (
     "The test sentence whose tree gained most: head and relation by the main parser ->\n"
@@ -36,7 +36,7 @@ def demo_cli(
         typer.Option(
             metavar="PARSER,...",
             help="Parsers: sampling, spacy, biaffine, or several.",
-            show_default=",".join(DEFAULT_PARSERS),
+            show_default=",".join(PARSERS),
         ),
     ] = None,
     old_parsers: Annotated[str | None, typer.Option("--views", hidden=True)] = None,
@@ -87,7 +87,7 @@ def demo_cli(
                 place,
                 sentences=sentences,
                 seed=seed,
-                parsers=DEFAULT_PARSERS if parsers is None else split(parsers),
+                parsers=PARSERS if parsers is None else split(parsers),
                 epochs=epochs,
                 max_steps=max_steps,
                 threads=threads,

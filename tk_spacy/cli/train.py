@@ -10,7 +10,7 @@ import typer
 
 from tk_spacy.cli import parser_options
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.old_options import OldOption, changes_of, parsed, with_old_options
+from tk_spacy.cli.old_options import OldOption, changes_of, parsed, parsers_of, with_old_options
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
 from tk_spacy.cli.training import show_training, show_treebanks
 from tk_spacy.errors import OptionError
@@ -163,6 +163,11 @@ def train_cli(
             of_old["parsers.spacy.config"] = config
             instead.append(f"--set parsers.spacy.config={config} (a spaCy training config)")
             config = None
+        named = {"parsers.names", "training.preset", "lists.train"} & {*changes, *of_old, *of_flags}
+        before = parsers_of(of_old)
+        if before is not None and not named and config is None:
+            of_old["parsers.names"] = before
+            instead.append(f"--parsers {before}")
         for twice in changes.keys() & (of_flags.keys() | of_old.keys()):
             flag = flags[twice][0] if twice in of_flags else "an option"
             raise OptionError(f"{flag} and --set {twice} say the same thing; give one of them")

@@ -91,7 +91,7 @@ class ParserKind:
 
         A word tells what it is a setting of: transition-backward, but biaffine-seed1.
         """
-        told = [v if isinstance(v, str) else f"{name}{v}" for name, v in changes.items()]
+        told = [str(v) if _is_word(v) else f"{name}{v}" for name, v in changes.items()]
         return "-".join([self.name, *map(_safe, told)])
 
     def component_name(self, parser: str) -> str:
@@ -105,6 +105,10 @@ class ParserKind:
     def concerns(self, setting: str) -> str:
         """What to call one of its settings in a message."""
         return f"{self.name}.{setting}"
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value.isidentifier()
 
 
 def _safe(text: str) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-SAMPLING, SPACY, BIAFFINE = "sampling", "spacy", "biaffine"
-DEFAULT_PARSERS = (SAMPLING, SPACY, BIAFFINE)
+SAMPLING, SPACY, BIAFFINE, TRANSITION = "sampling", "spacy", "biaffine", "transition"
+BOTH_WAYS = (TRANSITION, f"{TRANSITION}:direction=backward")
+DEFAULT_PARSERS = (BIAFFINE, f"{BIAFFINE}:seed=1", *BOTH_WAYS)
 FILE = "file"
 FILE_PREFIX = f"{FILE}:"
 """Before the name that the user gives to another parser, whose trees are in files."""

@@ -12,7 +12,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.before_after import BeforeAfter, most_mended
 from tk_spacy.evaluation.report import TrainReport
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.parsers.names import BIAFFINE, DEFAULT_PARSERS, SAMPLING, SPACY
+from tk_spacy.parsers.names import BIAFFINE, SAMPLING, SPACY
 from tk_spacy.parsers.specs import kinds
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.treebank.conllu import Sentence, load_treebank
@@ -22,6 +22,8 @@ from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
+PARSERS = (SAMPLING, SPACY, BIAFFINE)
+"""Three kinds, which err differently."""
 PARSER_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     SAMPLING: {"order": 2, "epochs": 4, "training_restarts": 1},
     BIAFFINE: {
@@ -77,7 +79,7 @@ def demo(
     *,
     sentences: int = 600,
     seed: int = 0,
-    parsers: tuple[str, ...] = DEFAULT_PARSERS,
+    parsers: tuple[str, ...] = PARSERS,
     epochs: int | None = None,
     max_steps: int | None = None,
     threads: int | None = None,

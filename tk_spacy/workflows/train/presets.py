@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from tk_spacy.parsers.names import BIAFFINE, DEFAULT_PARSERS, SAMPLING, SPACY
+from tk_spacy.parsers.names import BIAFFINE, BOTH_WAYS, DEFAULT_PARSERS, SAMPLING, SPACY
 
 Preset = Literal["quick", "standard", "best"]
 NAMES: tuple[Preset, ...] = get_args(Preset)
@@ -19,15 +19,13 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "quick": {
             "tags.tokenizer": "udpipe:epochs=10",
-            "parsers.names": (SAMPLING, BIAFFINE),
+            "parsers.names": (BIAFFINE, *BOTH_WAYS),
             f"parsers.{BIAFFINE}.epochs": 20,
             "lists.folds": 3,
         },
         "standard": {},
         "best": {
-            "parsers.names": (
-                SAMPLING, SPACY, BIAFFINE, f"{BIAFFINE}:seed=1", f"{BIAFFINE}:seed=2",
-            ),
+            "parsers.names": (*DEFAULT_PARSERS, f"{BIAFFINE}:seed=2", SAMPLING, SPACY),
             f"parsers.{BIAFFINE}.epochs": 45,
             f"parsers.{SPACY}.max_steps": 1500,
         },
@@ -36,9 +34,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 """The settings of each preset by dotted names, where they are not the defaults."""
 
 SUMMARY = {
-    "quick": "two parsers, three folds",
-    "standard": "three kinds of parsers, five folds",
-    "best": "five parsers, trained longer",
+    "quick": "three parsers, three folds",
+    "standard": "four parsers, trained longer, five folds",
+    "best": "seven parsers of four kinds, trained longest",
 }
 """What each is, for help."""
 
