@@ -561,7 +561,7 @@ BUGS = [
     ),
     Bug(
         "a fold of joined treebanks is one of them",
-        "joined = dealt(learnt, folds=options.folds)",
+        "joined = dealt(learnt, folds=folds)",
         "joined = [sentence for sentences in learnt for sentence in sentences]",
         (ARRANGED,),
     ),

@@ -13,7 +13,7 @@ from treebank_folders import write_folder
 from tk_spacy.ensemble.jackknife import fold_of_sentences
 from tk_spacy.errors import UserError
 from tk_spacy.treebank.conllu import write_conllu
-from tk_spacy.workflows.train.arrangement import dealt, held_out_blocks, split
+from tk_spacy.workflows.train.arrangement import dealt, folds_for, held_out_blocks, split
 from tk_spacy.workflows.train.inputs import Plan, make_plan
 from tk_spacy.workflows.train.options import TrainOptions
 
@@ -128,3 +128,8 @@ def test_arrangement_too_small(tmp_path: Path) -> None:
     write_conllu(few, gold_sentences(4, start=3))
     with pytest.raises(UserError, match=r"\(nine tenths\): 3 sentences are too few for 2 folds"):
         plan(few)
+
+
+def test_small_treebanks_have_more_folds() -> None:
+    sizes = {0: 5, 9_999: 5, 10_000: 3, 29_999: 3, 30_000: 2, 10**7: 2}
+    assert {words: folds_for(words) for words in sizes} == sizes

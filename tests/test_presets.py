@@ -26,16 +26,17 @@ def options(config: Path | None = None, **changes: Any) -> TrainOptions:
 def test_preset_standard_is_the_defaults() -> None:
     assert options(training__preset="standard").parsers == options().parsers
     assert options().preset == "standard"
-    assert (options().parsers, options().folds) == (STANDARD, 5)
+    assert (options().parsers, options().folds) == (STANDARD, None)
 
 
 def test_preset_quick_and_best() -> None:
     quick, best = options(training__preset="quick"), options(training__preset="best")
-    assert (quick.parsers, quick.folds) == (QUICK, 3)
-    assert quick.parser_settings == {"biaffine": {"epochs": 20}}
+    assert (quick.parsers, quick.folds) == (QUICK, None)
+    assert quick.parser_settings == {"biaffine": {"epochs": 30}}
     assert quick.tokenizer == "udpipe:epochs=10"
     assert best.parsers == (*STANDARD, "biaffine:seed=2", "sampling", "spacy")
-    assert (best.folds, best.max_steps) == (5, 1500)
+    assert (best.folds, best.max_steps) == (None, 1500)
+    assert best.parser_settings == {"biaffine": {"epochs": 100}}
 
 
 def test_what_the_user_says_goes_before_a_preset(tmp_path: Path) -> None:

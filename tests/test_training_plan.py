@@ -150,6 +150,17 @@ def test_enough_sentences_for_the_folds_are_two_each(files: dict[str, Path]) -> 
     )
 
 
+def test_a_treebank_s_size_says_into_how_many_folds_it_is_dealt(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = sum(map(len, load_treebank(files["train"])))
+    assert make_plan(options(files, folds=None)).folds == 5
+    for size, folds in ((words, 2), (words + 1, 4)):
+        monkeypatch.setattr("tk_spacy.workflows.train.arrangement.FOLDS", ((size, 4),))
+        assert make_plan(options(files, folds=None)).folds == folds
+        assert make_plan(options(files, folds=3)).folds == 3
+
+
 def test_folds_do_not_count_where_there_are_none(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +231,7 @@ def test_a_given_pipeline_may_have_been_trained_on_train(
 ) -> None:
     spacy = Checking(kind="spacy", name="spacy", sources=("a",))
     given_parsers(monkeypatch, spacy)
-    own = {"parsers": ("spacy",), "spacy_pipeline": "xx_owls", "folds": 5}
+    own = {"parsers": ("spacy",), "spacy_pipeline": "xx_owls", "folds": None}
     plan = make_plan(options(files, **own))
     assert plan.notes[-1] == (
         "training lists come from xx_owls itself: right only if it was not trained on "
@@ -257,7 +268,7 @@ def test_parsers_are_made_as_the_options_say(
     }  # fmt: skip
     given_parsers(monkeypatch, Checking(kind="spacy"))
     asked = given_parsers(monkeypatch, Checking(kind="spacy"))
-    make_plan(options(files, parsers=("spacy",), spacy_pipeline="xx_owls", folds=5))
+    make_plan(options(files, parsers=("spacy",), spacy_pipeline="xx_owls", folds=None))
     assert asked[0][1]["spacy_pipeline"] == "xx_owls"
 
 
@@ -274,7 +285,7 @@ def test_parsers_check_train_and_the_parts_that_they_parse(
 ) -> None:
     first, second = Checking(sources=("a",)), Checking(sources=())
     given_parsers(monkeypatch, first, second)
-    plan = make_plan(options(files, folds=5, **ready(lists, "dev", "train")))
+    plan = make_plan(options(files, folds=None, **ready(lists, "dev", "train")))
     wanted = [plan.parts["train"].sentences, plan.parts["test"].sentences]
     for parser in (first, second):
         assert len(parser.checked) == 2
@@ -308,11 +319,11 @@ def test_a_parser_of_one_tree_is_no_choice_alone(
 ) -> None:
     trees = single_trees(files, tmp_path / "trees")
     with pytest.raises(UserError, match="the parser file:b has one tree a sentence, which leaves"):
-        make_plan(options(files, folds=5, parsers=("file:b",), parser_files={"b": trees}))
+        make_plan(options(files, folds=None, parsers=("file:b",), parser_files={"b": trees}))
     both = {"b": trees, "c": trees}
-    own = {"folds": 5, "parsers": ("file:b", "file:c"), "parser_files": both}
+    own = {"folds": None, "parsers": ("file:b", "file:c"), "parser_files": both}
     assert [p.name for p in make_plan(options(files, **own)).parsers] == ["file:b", "file:c"]
-    alone = make_plan(options(files, folds=5, parsers=("file:a",), parser_files={"a": lists}))
+    alone = make_plan(options(files, folds=None, parsers=("file:a",), parser_files={"a": lists}))
     assert [p.name for p in alone.parsers] == ["file:a"]
 
 

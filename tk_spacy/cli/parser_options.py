@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from tk_spacy.workflows.train.options import DEFAULT_FOLDS, DEFAULT_TAGS
+from tk_spacy.workflows.train.options import DEFAULT_TAGS
 from tk_spacy.workflows.train.options import Tags as TagSource
 
 Train = Annotated[
@@ -92,6 +92,6 @@ Folds = Annotated[
         min=2,
         help="Folds of the jackknife that makes the training lists: each is parsed by a parser "
         "trained on all others. With a single file alone: score it by cross-validation.",
-        show_default=str(DEFAULT_FOLDS),
+        show_default="2 to 5, by the size",
     ),
 ]

@@ -28,7 +28,7 @@ class BiaffineSettings:
     seed: of the weights, the shuffling and the dropout.
     """
 
-    epochs: int = 30
+    epochs: int = 50
     steps: int = 1000
     batch: int = 700
     rate: float = 0.003

@@ -20,6 +20,9 @@ SHARE = 10
 BLOCKS, BLOCK = 10, 10
 """Blocks at most, and the sentences that each has at least where there are several."""
 
+FOLDS = ((10_000, 5), (30_000, 3))
+"""Words under which a treebank is dealt into so many folds; see docs/results.md."""
+
 
 def held_out_blocks(n: int, *, seed: int) -> list[range]:
     """The sentences, of 0..n-1, that take the place of dev: a tenth, at least one, in blocks.
@@ -47,6 +50,15 @@ def split(sentences: Sequence[T], *, seed: int) -> tuple[list[T], list[T]]:
         [sentence for i, sentence in enumerate(sentences) if i not in out],
         [sentence for i, sentence in enumerate(sentences) if i in out],
     )
+
+
+def folds_for(words: int) -> int:
+    """Folds of the jackknife that a treebank of so many words asks for.
+
+    A small treebank's parser is much worse without half of it, and its lists tell nothing of those
+    that it will make; a larger one's is not, and its folds cost most of the training.
+    """
+    return next((folds for size, folds in FOLDS if words < size), 2)
 
 
 def dealt(parts: Sequence[Sequence[T]], *, folds: int) -> list[T]:

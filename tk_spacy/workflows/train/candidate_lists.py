@@ -122,7 +122,7 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
             )
         return None
     try:
-        with run.stage(f"training the {what} parser, {options.folds} folds") as report:
+        with run.stage(f"training the {what} parser, {plan.folds} folds") as report:
 
             def on_step(step: FoldProgress) -> None:
                 _show_step(run.progress, step)
@@ -132,7 +132,7 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
                 train,
                 plan.parsers,
                 workdir=work / "folds",
-                folds=options.folds,
+                folds=plan.folds,
                 k=options.list_length,
                 processes=processes,
                 inventory=plan.inventory,
@@ -159,6 +159,6 @@ def _seconds(plan: Plan, work: Path) -> dict[str, dict[str, float]]:
             continue
         seconds[parser.name] = {"whole": training_seconds(work / parser.name)}
         if plan.jackknifes:
-            folds = fold_seconds(work / "folds", parser, folds=plan.options.folds)
+            folds = fold_seconds(work / "folds", parser, folds=plan.folds)
             seconds[parser.name]["folds"] = folds
     return seconds

@@ -49,12 +49,12 @@ def cross_validate(run: Stages, plan: Plan, train: Callable[[Stages, Plan], Syst
     """
     options = plan.options
     sentences = plan.parts["train"].sentences
-    numbers = fold_of_sentences(len(sentences), folds=options.folds)
+    numbers = fold_of_sentences(len(sentences), folds=plan.folds)
     choices: list[Choices] = []
     tagged: list[Sentence] = []
     speeds: Mapping[str, float] = {}
-    for fold in range(options.folds):
-        name = f"{CROSS_VALIDATION}, fold {fold + 1} of {options.folds}"
+    for fold in range(plan.folds):
+        name = f"{CROSS_VALIDATION}, fold {fold + 1} of {plan.folds}"
         pairs = list(zip(sentences, numbers, strict=True))
         work = options.work_directory / CROSS_VALIDATION / f"fold-{fold + 1:02}"
         here = fold_plan(

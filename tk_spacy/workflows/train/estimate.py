@@ -70,12 +70,12 @@ def estimate(plan: Plan) -> Estimate:
     if options.cross_validation:
         # Each fold's system learns from all folds but one, and the last one from all: together as
         # many times all as there are folds.
-        stages = {name: seconds * options.folds for name, seconds in stages.items()}
+        stages = {name: seconds * plan.folds for name, seconds in stages.items()}
     return Estimate(stages, cores)
 
 
 def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str, float]]:
-    n, folds = words["train"], plan.options.folds
+    n, folds = words["train"], plan.folds
     if plan.tagger is not None:
         tasks = [plan.tagger.seconds(n), *_of_folds(plan.tagger, n, folds)]
         if plan.tokenizer is not None:

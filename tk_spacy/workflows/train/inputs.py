@@ -31,7 +31,7 @@ from tk_spacy.utils.workdir import (
     check_outside,
     check_work_directory,
 )
-from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
 from tk_spacy.workflows.train.parts import Part, read_parts
 from tk_spacy.workflows.train.treebanks import TrainingSet, Treebank, find_training_set
 
@@ -60,6 +60,7 @@ class Plan:
     multiword: the words of multiword tokens of train that the model does not split itself, in lower
         case, by the tokens' forms; the most frequent ones.
     treebanks: that the parts come from.  told: what was made of them, in a line each.
+    folds: of the jackknife, or of cross-validation.
     """
 
     options: TrainOptions
@@ -73,6 +74,7 @@ class Plan:
     treebanks: tuple[Treebank, ...] = ()
     told: tuple[str, ...] = ()
     title: str = ""
+    folds: int = DEFAULT_FOLDS
 
     @property
     def dev(self) -> list[Sentence]:
@@ -122,7 +124,7 @@ def make_plan(options: TrainOptions) -> Plan:
     check_different(found.files)
     check_outside(options.output, [path for paths in found.files.values() for path in paths])
     _check_files_of_parsers(options, found)
-    parts, train_files, told = read_parts(found, options)
+    parts, train_files, told, folds = read_parts(found, options)
     notes: list[str] = []
     sentences = {name: part.sentences for name, part in parts.items()}
     paths = {name: part.label for name, part in parts.items()}
@@ -181,16 +183,17 @@ def make_plan(options: TrainOptions) -> Plan:
         treebanks=found.treebanks,
         told=told,
         title=options.title or found.title,
+        folds=folds,
     )
     if options.tags == "own":
         plan = _with_tagger(plan)
     plan = _with_tokenizer(plan)
     if options.cross_validation:
         _check_cross_validation(plan)
-    elif plan.jackknifes and len(sentences["train"]) < 2 * options.folds:
+    elif plan.jackknifes and len(sentences["train"]) < 2 * plan.folds:
         raise UserError(
             f"{paths['train']}: {len(sentences['train'])} sentences are too few for "
-            f"{options.folds} folds; give at least {2 * options.folds}, or fewer folds"
+            f"{plan.folds} folds; give at least {2 * plan.folds}, or fewer folds"
         )
     return plan
 
@@ -214,7 +217,6 @@ def fold_plan(plan: Plan, train: list[Sentence], held_out: list[Sentence]) -> Pl
 
 def _check_cross_validation(plan: Plan) -> None:
     """Raises UserError where parsers were not trained here, or folds would be too small."""
-    options = plan.options
     if given := [parser.name for parser in plan.parsers if parser.given]:
         raise UserError(
             f"cross_validation is not possible with the given parser {', '.join(given)}: it may "
@@ -222,10 +224,10 @@ def _check_cross_validation(plan: Plan) -> None:
         )
     train = plan.parts["train"]
     n = len(train.sentences)
-    least = -(-2 * options.folds**2 // (options.folds - 1))
+    least = -(-2 * plan.folds**2 // (plan.folds - 1))
     if n < least:
         raise UserError(
-            f"{train.label}: {n} sentences are too few for cross-validation with {options.folds} "
+            f"{train.label}: {n} sentences are too few for cross-validation with {plan.folds} "
             f"folds, each of whose systems has as many folds again; give at least {least}, or "
             "fewer folds"
         )

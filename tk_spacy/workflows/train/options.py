@@ -25,6 +25,7 @@ from tk_spacy.workflows.train.presets import NAMES as PRESET_NAMES
 from tk_spacy.workflows.train.presets import Preset
 
 DEFAULT_FOLDS = 5
+"""Of small treebanks, and of cross-validation."""
 
 Tags = Literal["own", "gold"]
 DEFAULT_TAGS: Tags = "own"
@@ -64,7 +65,8 @@ class TrainOptions:
     spacy_pipeline: a spaCy pipeline (directory or package) to use instead of training a parser.
     backward: train a right-to-left twin of the spaCy parser too: better lists, in twice the time.
     config: spaCy training config of the spaCy parser.  max_steps: of its training.
-    folds, processes: of jackknifing; processes None for as many as cores allow.
+    folds, processes: of jackknifing; folds None for as many as the treebank's size asks for (see
+        `arrangement.folds_for`), processes None for as many as cores allow.
     k, search: of the candidate lists; k None for what suits the parsers, see `list_length`.
     candidates, dev_candidates, test_candidates: k-best files with ready lists.
     settings: of the kernel reranker; the base reranker has the same without the kernel.
@@ -99,7 +101,7 @@ class TrainOptions:
     backward: bool = True
     config: Path | None = None
     max_steps: int | None = None
-    folds: int = DEFAULT_FOLDS
+    folds: int | None = None
     processes: int | None = None
     k: int | None = None
     search: Search = "discrepancy"
@@ -141,7 +143,7 @@ class TrainOptions:
         if self.list_length > MAX_K:
             raise UserError(f"k is {self.k}; it must be {MAX_K} or less")
         check_choice("search", self.search, SEARCHES)
-        if self.folds < 2:
+        if self.folds is not None and self.folds < 2:
             raise UserError(f"folds is {self.folds}; jackknifing needs at least 2")
         for name, least in (
             ("max_steps", 1),
@@ -258,7 +260,7 @@ class TrainOptions:
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
             "search": self.search != SEARCHES[0],
-            "folds": self.folds != DEFAULT_FOLDS,
+            "folds": self.folds is not None,
             "processes": self.processes is not None,
             "name": self.name is not None,
             "licence": bool(self.licence),

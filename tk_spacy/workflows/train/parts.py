@@ -12,8 +12,8 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.reranker.provenance import PartFacts
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.utils.workdir import fingerprint
-from tk_spacy.workflows.train.arrangement import dealt, split
-from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.arrangement import dealt, folds_for, split
+from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
 from tk_spacy.workflows.train.treebanks import TrainingSet
 
 
@@ -67,8 +67,9 @@ def files_digest(files: Sequence[Path]) -> str:
 
 def read_parts(
     found: TrainingSet, options: TrainOptions
-) -> tuple[dict[str, Part], list[tuple[Path, list[Sentence]]], tuple[str, ...]]:
-    """The parts of a training set, the files of train with all their sentences, and what was done.
+) -> tuple[dict[str, Part], list[tuple[Path, list[Sentence]]], tuple[str, ...], int]:
+    """The parts of a training set, the files of train with all their sentences, what was done, and
+    the number of folds.
 
     Raises TreebankError for a bad file, UserError where there is no sentence to hold out.
     """
@@ -92,11 +93,15 @@ def read_parts(
             f"no dev file: {len(held_out)} of {sum(map(len, learnt)) + len(held_out)} sentences "
             "of train, in blocks by the seed, are dev and not learnt from"
         )
+    folds = options.folds
+    if folds is None and not found.cross_validation:
+        folds = folds_for(sum(len(sentence) for sentences in learnt for sentence in sentences))
+    folds = folds or DEFAULT_FOLDS
     # Ready lists may be matched to sentences by their order.
     if options.candidates is not None:
         joined = [sentence for sentences in learnt for sentence in sentences]
     else:
-        joined = dealt(learnt, folds=options.folds)
+        joined = dealt(learnt, folds=folds)
     parts = {
         "train": _part("train", found.files["train"], joined, "nine tenths" * bool(held_out)),
     }
@@ -108,11 +113,11 @@ def read_parts(
             parts[name] = _part(name, found.files[name], sentences)
     if found.cross_validation:
         told.append(
-            f"cross-validation: {options.folds + 1} trainings, {options.folds} of them on all "
+            f"cross-validation: {folds + 1} trainings, {folds} of them on all "
             f"folds but one, to parse the {len(joined)} sentences for the scores; the model that "
             "is saved is trained on all"
         )
-    return parts, read["train"], tuple(told)
+    return parts, read["train"], tuple(told), folds
 
 
 def _part(name: str, files: Sequence[Path], sentences: list[Sentence], share: str = "") -> Part:

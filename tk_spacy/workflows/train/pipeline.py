@@ -280,7 +280,7 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
         parsers=parsers,
         parsers_trained=plan.trains_parsers,
         pipeline=options.spacy_pipeline,
-        folds=options.folds if plan.jackknifes else None,
+        folds=plan.folds if plan.jackknifes else None,
         tagger=None if plan.tagger is None else {"kind": plan.tagger.kind, **plan.tagger.about()},
         tokenizer=None if plan.tokenizer is None else plan.tokenizer.about(),
         multiword=plan.multiword,

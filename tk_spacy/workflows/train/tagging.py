@@ -46,12 +46,12 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
         what = f"a tokenizer and {what}"
         if job.is_kept:
             run.progress.note(f"taken over from {place.parent}: the tokenizer")
-    with run.stage(f"training {what}, {options.folds} folds") as report:
+    with run.stage(f"training {what}, {plan.folds} folds") as report:
         made = tag_treebank(
             gold,
             plan.tagger,
             workdir=options.work_directory / "tags",
-            folds=options.folds,
+            folds=plan.folds,
             processes=options.processes,
             n_threads=options.threads,
             progress=lambda share: report(round(1000 * share), 1000),
