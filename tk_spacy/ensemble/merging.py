@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
@@ -17,8 +16,7 @@ import numpy as np
 
 from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kbest.sources import ParserSource
-from tk_spacy.parallel.stopping import Stop
-from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import group_equal
 
@@ -79,16 +77,8 @@ class MergedSource:
             self.seconds[number] += time.perf_counter() - started
             return answer
 
-        numbers = range(len(questions))
-        if effective_n_threads(self._n_threads) == 1 or len(questions) == 1:
-            return [timed(number) for number in numbers]
-        stop = Stop()
-        with ThreadPoolExecutor(len(questions)) as pool:
-            try:
-                return list(pool.map(partial(stop.run, timed), numbers))
-            except BaseException:
-                stop.request()  # or the pool would wait for all answers
-                raise
+        own = [partial(timed, number) for number in range(len(questions))]
+        return answers(own, n_threads=self._n_threads)
 
     def _completed(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from spacy.util import minibatch
 from tk_spacy.ensemble.merging import merge
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.long_sentences import join_trees, link_label
+from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.pipeline.long_docs import cut_sentence
 from tk_spacy.pipeline.sources import DocSource
 from tk_spacy.reranker.model import Reranker
@@ -84,14 +87,12 @@ def _choices(
     n_threads: int | None,
 ) -> Iterator[Choice]:
     asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
-    lists = _candidates(asked, sources, inventory=inventory, k=k)
+    lists = _candidates(asked, sources, inventory=inventory, k=k, n_threads=n_threads)
     pairs = []
     for sentence, trees in zip(asked, lists, strict=True):
         if len(trees) > 1:
-            pairs.append((sentence, reranker.completed(sentence.as_sentence(), trees)))
-    scores = reranker.batch_scores(
-        [(s.as_sentence(), trees) for s, trees in pairs], n_threads=n_threads
-    )
+            pairs.append((sentence, reranker.completed(sentence.plain, trees)))
+    scores = reranker.batch_scores([(s.plain, trees) for s, trees in pairs], n_threads=n_threads)
     choices = {
         id(sentence): _choose(sentence, trees, reranker.combined(trees, own))
         for (sentence, trees), own in zip(pairs, scores, strict=True)
@@ -149,30 +150,46 @@ def _candidates(
     *,
     inventory: LabelInventory,
     k: int,
+    n_threads: int | None,
 ) -> list[CandidateList]:
     """Trees over words from all sources with the scores of all, as `MergedSource` makes them."""
     if not sentences:
         return []
+    for sentence in sentences:
+        _ = sentence.plain  # once, before several threads ask for it
+    asked = [partial(source.trees, sentences, k=k) for source in sources]
     wants_own = sources[0].wants_own
     proposed = [
         [
             _with_own_tree(sentence, found, source, inventory, is_base=not number)
             if wants_own or found is None
             else found
-            for sentence, found in zip(sentences, source.trees(sentences, k=k), strict=True)
+            for sentence, found in zip(sentences, of_source, strict=True)
         ]
-        for number, source in enumerate(sources)
+        for number, (source, of_source) in enumerate(
+            zip(sources, answers(asked, n_threads=n_threads), strict=True)
+        )
     ]
     lists = [merge(own, k=k) for own in zip(*proposed, strict=True)]
-    start = 0
-    for source in sources:
-        columns = slice(start, start := start + len(source.names))
-        open_ = [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, columns]).any()]
-        found = source.score([sentences[i] for i in open_], [lists[i] for i in open_])
-        for i, own in zip(open_, found, strict=True):
+    ends = np.cumsum([len(source.names) for source in sources]).tolist()
+    columns = [slice(a, b) for a, b in pairwise([0, *ends])]
+    # The lists that trees have come to which a source has not scored.
+    incomplete = [
+        [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, own]).any()]
+        for own in columns
+    ]
+    scored = answers(
+        [
+            partial(source.score, [sentences[i] for i in rows], [lists[i] for i in rows])
+            for source, rows in zip(sources, incomplete, strict=True)
+        ],
+        n_threads=n_threads,
+    )
+    for own, rows, found in zip(columns, incomplete, scored, strict=True):
+        for i, new in zip(rows, found, strict=True):
             scores = lists[i].scores.copy()
-            known = scores[:, columns]
-            scores[:, columns] = np.where(np.isnan(known), own, known)
+            known = scores[:, own]
+            scores[:, own] = np.where(np.isnan(known), new, known)
             lists[i] = lists[i].with_scores(scores)
     return lists
 

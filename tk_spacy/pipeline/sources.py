@@ -183,12 +183,12 @@ class _OfWords:
         return not self._source.in_company
 
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
-        return list(self._source.candidates([s.as_sentence() for s in sentences], k=k))
+        return list(self._source.candidates([s.plain for s in sentences], k=k))
 
     def score(
         self, sentences: Sequence[DocSentence], lists: Sequence[CandidateList]
     ) -> list[Float64]:
-        return self._source.score([s.as_sentence() for s in sentences], lists)
+        return self._source.score([s.plain for s in sentences], lists)
 
 
 def word_trees(sentence: DocSentence, trees: CandidateList) -> CandidateList | None:

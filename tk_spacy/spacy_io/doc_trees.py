@@ -8,7 +8,7 @@ next word above.  White-space tokens keep their heads when a tree is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,14 @@ class DocSentence:
     token_heads: Int32
     token_labels: tuple[str, ...]
     heads: Int32 | None
+    _plain: list[Sentence] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def plain(self) -> Sentence:
+        """`as_sentence`, made once: for whoever does not change the Doc in between."""
+        if not self._plain:
+            self._plain.append(self.as_sentence())
+        return self._plain[0]
 
     @property
     def deprels(self) -> tuple[str, ...]:

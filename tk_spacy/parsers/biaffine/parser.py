@@ -31,6 +31,7 @@ from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import model_of
+from tk_spacy.parsers.biaffine.recent import Recent
 from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
@@ -117,20 +118,31 @@ class BiaffineParser(StoredParser):
                 yield heads, tuple([names[j] for j in ids.tolist()])
 
     def kbest(
-        self, sentences: Sequence[Sentence], *, k: int, inventory: LabelInventory
+        self,
+        sentences: Sequence[Sentence],
+        *,
+        k: int,
+        inventory: LabelInventory,
+        recent: RecentScores | None = None,
     ) -> Iterator[CandidateList]:
         """The list of each sentence: at most k distinct trees, best first.
 
-        inventory: where their labels get ids.
+        inventory: where their labels get ids.  recent: remembers what `score` asks for next.
         """
         if not isinstance(k, int | np.integer):
             raise TypeError(f"k is {k!r}, expected a whole number")
         if not 1 <= k <= MAX_K:
             raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
-        return list_cut(sentences, lambda pieces: self._kbest(pieces, int(k), inventory), int(k))
+        return list_cut(
+            sentences, lambda pieces: self._kbest(pieces, int(k), inventory, recent), int(k)
+        )
 
     def _kbest(
-        self, sentences: Iterable[Sentence], k: int, inventory: LabelInventory
+        self,
+        sentences: Iterable[Sentence],
+        k: int,
+        inventory: LabelInventory,
+        recent: RecentScores | None,
     ) -> Generator[CandidateList, None, None]:
         table = np.full(len(self.labels), -1, dtype=np.int32)
         share = self.settings.label_share
@@ -139,7 +151,7 @@ class BiaffineParser(StoredParser):
             return k_best(*scores.best_labels(), k, label_share=share)
 
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 1)):
-            for heads, labels, totals in self._map(batch, best):
+            for heads, labels, totals in self._map(batch, best, recent=recent):
                 for j in np.unique(labels[table[labels] < 0]).tolist():
                     table[j] = inventory.add(self.labels[j])
                 yield CandidateList.from_arrays(
@@ -148,17 +160,25 @@ class BiaffineParser(StoredParser):
                 )  # fmt: skip
 
     def score(
-        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        *,
+        recent: RecentScores | None = None,
     ) -> list[NDArray[np.float64]]:
         """The log-probability of any tree, arcs and labels: float64[k] for each list.
 
         NaN for a tree with a label that the parser does not know.
+        recent: as `kbest` has left it.
         """
         check_aligned(sentences, lists)
-        return score_cut(sentences, lists, self._score)
+        return score_cut(sentences, lists, lambda pieces, trees: self._score(pieces, trees, recent))
 
     def _score(
-        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
+        self,
+        sentences: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        recent: RecentScores | None,
     ) -> list[NDArray[np.float64]]:
         ids = {name: i for i, name in enumerate(self.labels)}
         tables = LabelTables(lambda name: ids.get(name, -1))
@@ -170,7 +190,7 @@ class BiaffineParser(StoredParser):
         out: list[NDArray[np.float64]] = []
         done = 0
         for batch in in_batches(sentences, len):
-            out += self._map(batch, total)
+            out += self._map(batch, total, recent=recent)
             done += len(batch)
         return out
 
@@ -179,14 +199,25 @@ class BiaffineParser(StoredParser):
         sentences: Sequence[Sentence],
         use: Callable[[int, SentenceScores], T],
         vectors: Sequence[Any] | None = None,
+        recent: RecentScores | None = None,
     ) -> list[T]:
         """What `use` makes of each sentence's place and scores.
 
         vectors: of each sentence's words, as in `parse`.
+        recent: scores of sentences that need not be read again.
         """
         found: dict[int, T] = {}
+        unread = []
+        for i, sentence in enumerate(sentences):
+            known = None if recent is None else recent.find(sentence)
+            if known is None:
+                unread.append(i)
+            else:
+                raise_if_stopped()
+                found[i] = use(i, known)
         with one_thread():
-            for ids in make_batches([len(s) + 1 for s in sentences], PARSED_ROWS):
+            for places in make_batches([len(sentences[i]) + 1 for i in unread], PARSED_ROWS):
+                ids = [unread[place] for place in places]
                 raise_if_stopped()
                 own_vectors = None if vectors is None else [vectors[i] for i in ids]
                 batch = Batch([sentences[i] for i in ids], vectors=own_vectors)
@@ -198,7 +229,10 @@ class BiaffineParser(StoredParser):
                     n = len(sentences[i])
                     own = arcs[row, 1 : n + 1, : n + 1]
                     own[np.arange(n), np.arange(1, n + 1)] = -np.inf
-                    found[i] = use(i, SentenceScores(found_scores, own, start))
+                    scores = SentenceScores(found_scores, own, start)
+                    if recent is not None:
+                        recent.keep(sentences[i], scores)
+                    found[i] = use(i, scores)
                     start += n + 1
         return [found[i] for i in range(len(sentences))]
 
@@ -304,3 +338,7 @@ class SentenceScores:
         total = (self._arcs[words, heads] + found).sum(axis=1)
         total[~known.all(axis=1)] = np.nan
         return total
+
+
+RecentScores = Recent[SentenceScores]
+"""Scores of the sentences that a biaffine parser has read last."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.parsers.biaffine.kind import KIND
-from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.parsers.biaffine.parser import BiaffineParser, RecentScores
 from tk_spacy.treebank.conllu import Sentence
 
 
@@ -32,6 +32,7 @@ class BiaffineSource:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory
         self.names = (name,)
+        self._recent = RecentScores()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -40,11 +41,14 @@ class BiaffineSource:
 
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
-        for trees in self.parser.kbest(sentences, k=k, inventory=self.inventory):
+        for trees in self.parser.kbest(
+            sentences, k=k, inventory=self.inventory, recent=self._recent
+        ):
             yield replace(trees, sources=self.names)
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[NDArray[np.float64]]:
         """The parser's score of every tree: float64[k, 1] for each list, NaN where it has none."""
-        return [scores[:, None] for scores in self.parser.score(sentences, lists)]
+        found = self.parser.score(sentences, lists, recent=self._recent)
+        return [scores[:, None] for scores in found]

@@ -1,0 +1,106 @@
+"""Questions answered at the same time, and what a parser remembers between two of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from biaffine_parsers import NEW, trained
+from thinc.api import Model
+
+from tk_spacy.ensemble.merging import MergedSource
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parallel.side_by_side import answers
+from tk_spacy.parallel.stopping import raise_if_stopped
+from tk_spacy.parsers.biaffine.recent import Recent
+from tk_spacy.parsers.biaffine.source import BiaffineSource
+from tk_spacy.treebank.conllu import Sentence
+
+
+def test_answers_come_in_the_order_of_the_questions() -> None:
+    met = threading.Barrier(3, timeout=30)
+
+    def meet(number: int) -> int:
+        met.wait()  # only where all three run at the same time
+        return number
+
+    assert answers([lambda i=i: meet(i) for i in range(3)], n_threads=2) == [0, 1, 2]
+    assert answers([], n_threads=2) == []
+    here = threading.get_ident()
+    assert answers([threading.get_ident] * 3, n_threads=1) == [here] * 3
+
+
+def test_a_question_that_fails_stops_the_others() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        begun.set()
+        try:
+            while True:
+                raise_if_stopped()
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    def fails() -> None:
+        begun.wait(30)
+        raise ValueError("no answer")
+
+    with pytest.raises(ValueError, match="no answer"):
+        answers([fails, waits], n_threads=2)
+    assert ended.is_set()
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sentences that networks read, call by call."""
+    trained()  # now, and not while its reading is counted
+    seen: list[int] = []
+    predict = Model.predict
+
+    def counting(self: Model, batch: object) -> object:
+        sentences = getattr(batch, "sentences", None)
+        if sentences is not None:
+            seen.append(len(sentences))
+        return predict(self, batch)
+
+    monkeypatch.setattr(Model, "predict", counting)
+    return seen
+
+
+def test_a_network_reads_a_sentence_once_for_lists_and_scores(read: list[int]) -> None:
+    inventory = LabelInventory()
+    source = BiaffineSource(trained(), inventory=inventory)
+    lists = list(source.candidates(NEW, k=4))
+    assert sum(read) == len(NEW)
+    found = source.score(NEW, lists)
+    assert sum(read) == len(NEW)
+    again = trained().score(NEW, lists)
+    assert sum(read) == 2 * len(NEW)
+    for own, other in zip(found, again, strict=True):
+        np.testing.assert_allclose(own[:, 0], other, atol=1e-5)
+
+
+def test_parsers_of_one_list_read_a_sentence_once_each(read: list[int]) -> None:
+    inventory = LabelInventory()
+    two = [BiaffineSource(trained(), inventory=inventory, name=name) for name in ("a", "b")]
+    lists = list(MergedSource(two, n_threads=1).candidates(NEW, k=4))
+    assert not any(np.isnan(trees.scores).any() for trees in lists)
+    assert sum(read) == 2 * len(NEW)
+
+
+def test_what_is_remembered_is_bounded_and_of_these_tags() -> None:
+    def sentence(n: int, upos: str = "X") -> Sentence:
+        return Sentence.from_columns(forms=[str(n)] * n, upos=[upos] * n)
+
+    recent: Recent[int] = Recent(rows=6)
+    for n in (3, 2, 3, 1):
+        recent.keep(sentence(n), n)
+    assert [recent.find(sentence(n)) for n in (1, 2, 3)] == [1, 2, 3]
+    assert recent.find(sentence(3, "Y")) is None
+    recent.keep(sentence(4), 4)  # the oldest, of three words and of two, make room
+    assert [recent.find(sentence(n)) for n in (1, 2, 3, 4)] == [1, None, None, 4]
+    recent.keep(sentence(9), 9)  # longer than all that may be: remembered alone
+    assert [recent.find(sentence(n)) for n in (1, 4, 9)] == [None, None, 9]
