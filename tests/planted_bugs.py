@@ -96,8 +96,8 @@ BUGS = [
     ),
     Bug(
         "the scores of parsers that work side by side are swapped",
-        "return list(pool.map(partial(stop.run, timed), numbers))",
-        "return list(pool.map(partial(stop.run, timed), numbers))[::-1]",
+        "return list(pool.map(stop.run, questions))",
+        "return list(pool.map(stop.run, questions))[::-1]",
         (LISTS,),
     ),
     Bug(

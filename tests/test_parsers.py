@@ -168,7 +168,7 @@ def test_merged_source_counts_the_seconds_of_each_source_so_far(
 def test_sources_work_in_threads_of_their_own_where_they_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parsers: tuple, n_threads: int, beside: bool
 ) -> None:
-    monkeypatch.setattr("tk_spacy.ensemble.merging.effective_n_threads", lambda n: n or 8)
+    monkeypatch.setattr("tk_spacy.parallel.side_by_side.effective_n_threads", lambda n: n or 8)
     sources, threads = opened(tmp_path, *parsers), set()
     for source in sources:
         real = source.score

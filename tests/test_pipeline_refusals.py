@@ -120,7 +120,7 @@ def test_pipeline_refuses_lists_that_lack_a_sentence(tmp_path: Path) -> None:
             {"parsers": ("spacy",)},
             "parsers would have no effect: candidates are given for all parts",
         ),
-        ({"sampling": {"epochs": 3}}, "epochs would have no effect: candidates are given for all"),
+        ({"biaffine": {"epochs": 3}}, "epochs would have no effect: candidates are given for all"),
         ({"folds": 3}, "folds would have no effect: .* no parser is trained or asked; leave it"),
         ({"processes": 1}, "processes would have no effect"),
         ({"asked": frozenset({"output", "parsers"})}, "parsers would have no effect"),

@@ -40,10 +40,10 @@ def test_settings_without_effect_are_refused(changes, message):
 
 
 def test_texts_that_look_like_numbers_stay_as_they_are():
-    changes = parsed(["model.version=0.10", "training.title=1.50", "parsers.sampling.order=2"])
+    changes = parsed(["model.version=0.10", "training.title=1.50", "parsers.biaffine.epochs=2"])
     assert changes["model.version"] == "0.10"
     assert changes["training.title"] == "1.50"
-    assert changes["parsers.sampling.order"] == 2
+    assert changes["parsers.biaffine.epochs"] == 2
     assert train_options(changes={**PATHS, **changes}).version == "0.10"
 
 

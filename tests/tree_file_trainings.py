@@ -58,7 +58,7 @@ def file_options(output: Path, *parsers: str, **changes: Any) -> Any:
     if "sampling" in parsers:
         own["sampling"] = QUICK_SAMPLING
     else:
-        own |= {"folds": 5, "processes": None}
+        own |= {"folds": None, "processes": None}
     return parser_options(output, **{**own, **changes})
 
 

@@ -185,13 +185,13 @@ def _candidates(
         ],
         n_threads=n_threads,
     )
+    filled = [trees.scores.copy() for trees in lists]
     for own, rows, found in zip(columns, incomplete, scored, strict=True):
         for i, new in zip(rows, found, strict=True):
-            scores = lists[i].scores.copy()
-            known = scores[:, own]
-            scores[:, own] = np.where(np.isnan(known), new, known)
-            lists[i] = lists[i].with_scores(scores)
-    return lists
+            known = filled[i][:, own]
+            filled[i][:, own] = np.where(np.isnan(known), new, known)
+    # All at once: the scores give the order of the trees.
+    return [trees.with_scores(scores) for trees, scores in zip(lists, filled, strict=True)]
 
 
 def _with_own_tree(
