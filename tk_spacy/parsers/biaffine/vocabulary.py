@@ -44,6 +44,7 @@ class Vocabulary:
     _known: dict[tuple[str, ...], tuple[list[int], list[int]]] = field(
         init=False, repr=False, default_factory=dict
     )
+    _needs: list[str] | None = field(init=False, repr=False, default=None)
 
     @classmethod
     def fit(cls, sentences: Sequence[Sentence], *, xpos: bool = True) -> Vocabulary:
@@ -84,10 +85,13 @@ class Vocabulary:
     @property
     def needs(self) -> list[str]:
         """The attributes of a Doc, as spaCy names them, that its columns come from."""
+        if self._needs is not None:
+            return self._needs
         parts = [key.partition("\t") for key in (*self.words, *self.tags)]
         filled = {column.split(" ")[0] for column, _, value in parts if value not in ("", "_")}
         wanted = {"TAG": "xpos", "POS": "upos", "MORPH": "feats", "LEMMA": "lemma"}
-        return [name for name, column in wanted.items() if column in filled]
+        self._needs = [name for name, column in wanted.items() if column in filled]
+        return self._needs
 
     def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
         """`encode` of sentences, one after the other."""
