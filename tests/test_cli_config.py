@@ -16,9 +16,10 @@ from trainings import lists_training
 
 import tk_spacy.cli.demo as demo_command
 import tk_spacy.cli.train as command
-from tk_spacy.cli.old_options import OLD_OPTIONS, PARSERS
+from tk_spacy.cli.old_options import OLD_OPTIONS
 from tk_spacy.cli.wording import as_options
 from tk_spacy.errors import UserError
+from tk_spacy.parsers.names import EARLIER_PARSERS
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.workflows.train.config_schema import SETTINGS
 from tk_spacy.workflows.train.config_text import default_config
@@ -201,7 +202,7 @@ def test_cli_train_takes_the_options_of_old(
         *expected.get("parser_settings", {}),
         *({"backward", "max_steps", "search"} & {*expected}),
     }
-    parsers = {"parsers": PARSERS} if kinds - {"biaffine"} else {}
+    parsers = {"parsers": EARLIER_PARSERS} if kinds - {"biaffine"} else {}
     assert said(made) == {**said(DEFAULTS), **parsers, **expected}
     (line,) = notes.splitlines()
     assert line.startswith("Options that are settings now work as before; write: --")

@@ -161,6 +161,18 @@ def test_a_treebank_s_size_says_into_how_many_folds_it_is_dealt(
         assert make_plan(options(files, folds=3)).folds == 3
 
 
+def test_settings_that_were_the_defaults_are_no_mistake_beside_ready_lists(
+    files: dict[str, Path], lists: dict[str, Path]
+) -> None:
+    earlier = {
+        "folds": 5, "parsers": ("sampling", "spacy", "biaffine"), "parser_settings": {},
+    }  # fmt: skip
+    plan = make_plan(options(files, **earlier, **ready(lists, *lists)))
+    assert not plan.needs_lists
+    with pytest.raises(UserError, match="folds would have no effect"):
+        make_plan(options(files, **{**earlier, "folds": 4}, **ready(lists, *lists)))
+
+
 def test_folds_do_not_count_where_there_are_none(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

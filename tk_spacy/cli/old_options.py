@@ -17,7 +17,7 @@ import typer
 from tk_spacy.cli.training import parser_files
 from tk_spacy.errors import OptionError
 from tk_spacy.kbest.candidates import MAX_K
-from tk_spacy.parsers.names import BIAFFINE, SAMPLING, SPACY
+from tk_spacy.parsers.names import EARLIER_PARSERS, SAMPLING, SPACY
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.workflows.train.config import load_value, value_text
 from tk_spacy.workflows.train.config_schema import SETTINGS
@@ -51,8 +51,6 @@ class OldOption:
 
 VIEWS, VIEW_FILES, UDPIPE, UPSTREAM = "views", "view files", "udpipe", "upstream"
 """Options that stand for several settings, or take a text of their own."""
-PARSERS = (SAMPLING, SPACY, BIAFFINE)
-"""The default of that time."""
 
 OLD_OPTIONS = (
     OldOption(("--workdir",), "paths.workdir", Path),
@@ -156,7 +154,7 @@ def changes_of(
 def parsers_of(changes: Mapping[str, Any]) -> str | None:
     """The parsers that were the default when old options concerned theirs; None where none does."""
     kinds = {name.split(".")[1] for name in changes if name.startswith("parsers.")}
-    return ",".join(PARSERS) if kinds & {SAMPLING, SPACY} else None
+    return ",".join(EARLIER_PARSERS) if kinds & {SAMPLING, SPACY} else None
 
 
 def _shown(value: Any) -> str:

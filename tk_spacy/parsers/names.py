@@ -10,6 +10,8 @@ from typing import Literal
 SAMPLING, SPACY, BIAFFINE, TRANSITION = "sampling", "spacy", "biaffine", "transition"
 BOTH_WAYS = (TRANSITION, f"{TRANSITION}:direction=backward")
 DEFAULT_PARSERS = (BIAFFINE, f"{BIAFFINE}:seed=1", *BOTH_WAYS)
+EARLIER_PARSERS = (SAMPLING, SPACY, BIAFFINE)
+"""The default before."""
 FILE = "file"
 FILE_PREFIX = f"{FILE}:"
 """Before the name that the user gives to another parser, whose trees are in files."""

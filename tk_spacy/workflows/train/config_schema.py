@@ -267,7 +267,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
         "folds": _own(
             "folds",
             "Folds of the jackknife that makes the training lists: each is parsed by parsers "
-            "trained on all others.",
+            "trained on all others.  null: 2 to 5, by the treebank's size.",
         ),
         "train": _own(
             "candidates",

@@ -12,7 +12,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
 from tk_spacy.parsers.external import check_files
 from tk_spacy.parsers.kinds import find_kind, get_kind
-from tk_spacy.parsers.names import DEFAULT_PARSERS, FILE, SEARCHES, SPACY, Search
+from tk_spacy.parsers.names import DEFAULT_PARSERS, EARLIER_PARSERS, FILE, SEARCHES, SPACY, Search
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
@@ -253,14 +253,16 @@ class TrainOptions:
             for parser, settings in self.parser_settings.items()
             for name in settings
         ]
+        # A model's own file of settings may have what was the default when it was trained.
+        usual = self.parsers in (DEFAULT_PARSERS, EARLIER_PARSERS)
         changed = {
-            "parsers": self.parsers != DEFAULT_PARSERS and self.spacy_pipeline is None,
+            "parsers": not usual and self.spacy_pipeline is None,
             **dict.fromkeys(own, True),
             "config": self.config is not None,
             "max_steps": self.max_steps is not None,
             "backward": not self.backward,
             "search": self.search != SEARCHES[0],
-            "folds": self.folds is not None,
+            "folds": self.folds not in (None, DEFAULT_FOLDS),
             "processes": self.processes is not None,
             "name": self.name is not None,
             "licence": bool(self.licence),
