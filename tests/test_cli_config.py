@@ -273,6 +273,15 @@ def test_cli_train_usage_mistakes(arguments: tuple[object, ...], message: str) -
     assert result.stdout == ""
 
 
+def test_cli_train_notes_what_a_file_says_of_other_parsers(tmp_path: Path, options_of) -> None:
+    config = tmp_path / "my.cfg"
+    config.write_text("[parsers.biaffine]\nepochs = 7\n", encoding="utf-8")
+    _, notes = options_of(*FILES, "--config", config, "--parsers", "sampling")
+    said_once = "No parser is trained that these settings are of:"
+    assert " ".join(notes.split()) == f"{said_once} {config}:2: parsers.biaffine.epochs"
+    assert options_of(*FILES, "--config", config)[1] == ""
+
+
 def test_cli_trains_a_model_again_by_its_own_config(tmp_path: Path) -> None:
     model = lists_training()[0]
     again = invoke(

@@ -15,7 +15,12 @@ from tk_spacy.errors import OptionError, UserError
 from tk_spacy.parsers.kinds import all_kinds
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
-from tk_spacy.workflows.train.config import is_spacy_config, load_value, train_options
+from tk_spacy.workflows.train.config import (
+    idle_settings,
+    is_spacy_config,
+    load_value,
+    train_options,
+)
 from tk_spacy.workflows.train.config_schema import SETTINGS
 from tk_spacy.workflows.train.config_text import default_config, training_config
 from tk_spacy.workflows.train.options import TrainOptions
@@ -249,3 +254,35 @@ def test_a_model_holds_the_config_that_trains_it_again(tmp_path: Path) -> None:
     assert said(made) == said(options(tmp_path))
     assert made.candidates == list_files()["train"]
     assert made.train == treebank()["train"]
+
+
+def test_a_file_may_have_settings_of_parsers_that_are_not_trained(tmp_path: Path) -> None:
+    """As configs of earlier versions have: all sections, and other defaults."""
+    path = tmp_path / "before.cfg"
+    text = '[parsers]\nnames = ["sampling"]\n[parsers.sampling]\norder = 2\n[parsers.biaffine]\n'
+    path.write_text(f"{text}epochs = 7\nseed = null\n", encoding="utf-8")
+    made = train_options(path, PATHS)
+    assert made.parser_settings == {"sampling": {"order": 2}}
+    assert idle_settings(path, made) == [f"{path}:6: parsers.biaffine.epochs"]
+    with pytest.raises(UserError, match=r"biaffine\.epochs concerns the biaffine parser only"):
+        train_options(path, {**PATHS, "parsers.biaffine.epochs": 8})
+
+    both = train_options(path, {**PATHS, "parsers.names": ["sampling", "biaffine"]})
+    assert both.parser_settings["biaffine"] == {"epochs": 7}
+    assert idle_settings(path, both) == []
+
+
+def test_a_file_with_ready_lists_may_have_settings_of_parsers(tmp_path: Path) -> None:
+    path = tmp_path / "before.cfg"
+    lists = '[lists]\ntrain = "t"\ndev = "d"\n'
+    path.write_text(f"{lists}[parsers.biaffine]\nepochs = 7\n", encoding="utf-8")
+    made = train_options(path, PATHS)
+    assert made.parser_settings == {}
+    assert idle_settings(path, made) == [f"{path}:5: parsers.biaffine.epochs"]
+
+
+def test_a_models_config_has_no_settings_of_other_kinds_of_parsers(tmp_path: Path) -> None:
+    sections = training_config(train_options(None, {**PATHS, "parsers.names": ["sampling"]}))
+    assert "[parsers.sampling]" in sections
+    assert "[parsers.biaffine]" not in sections
+    assert "[parsers.udpipe]" not in sections

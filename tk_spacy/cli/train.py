@@ -16,7 +16,12 @@ from tk_spacy.cli.training import show_training, show_treebanks
 from tk_spacy.errors import OptionError
 from tk_spacy.parsers.kinds import parsers_help
 from tk_spacy.parsers.names import DEFAULT_PARSERS
-from tk_spacy.workflows.train.config import is_spacy_config, raw_values, train_options
+from tk_spacy.workflows.train.config import (
+    idle_settings,
+    is_spacy_config,
+    raw_values,
+    train_options,
+)
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
 from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET
@@ -174,6 +179,8 @@ def train_cli(
         if instead:
             shell.note(f"Options that are settings now work as before; write: {' '.join(instead)}")
         options = train_options(config, {**changes, **of_old, **of_flags}, overwrite=overwrite)
+        if config is not None and (idle := idle_settings(config, options)):
+            shell.note(f"No parser is trained that these settings are of: {'; '.join(idle)}")
         output_text = raw_values(config, {**changes, **of_old, **of_flags})["paths.output"]
         apart = are_apart(options.train, str(output_text))
         with progress_of(shell) as progress:

@@ -155,12 +155,18 @@ def _options(
         }
         for kind, settings in OF_KINDS.items()
     }
+    trained = _trained_kinds(own)
     for kind, given in of_kinds.items():
         said = {name: value for name, value in given.items() if value is not None}
         try:
             KINDS[kind](**said)
         except UserError as error:
             raise UserError(f"parsers.{kind}: {error}") from error
+        if kind not in trained:
+            # Of a file (see `idle_settings`); what was named beside it is refused below.
+            of_kinds[kind] = {
+                name: value for name, value in given.items() if f"{kind}.{name}" in asked
+            }
     reranker = {name: values[f"{RERANKER}.{name}"] for name in OF_RERANKER}
     left_open = frozenset(name for name in LEFT_OPEN if reranker[name] is None)
     said = {name: value for name, value in reranker.items() if name not in left_open}
@@ -173,6 +179,41 @@ def _options(
         overwrite=overwrite,
         asked=asked,
     )
+
+
+_OF_USE = ("parsers", "test", "candidates", "dev_candidates", "test_candidates")
+"""The options that tell which kinds of parsers are trained."""
+
+
+def _trained_kinds(own: Mapping[str, Any]) -> set[str]:
+    """The kinds of parsers that are trained, by what options are called."""
+    lists = [own["candidates"], own["dev_candidates"]]
+    if own["test"] is not None:
+        lists.append(own["test_candidates"])
+    if None not in lists:
+        return set()
+    return {name.partition(":")[0] for name in own["parsers"]}
+
+
+def idle_settings(config: Path, options: TrainOptions) -> list[str]:
+    """What stands in a file about kinds of parsers that are not trained, as FILE:LINE: NAME.
+
+    A file may have all settings, as other versions and other models had them, so that these are no
+    mistake there; those that are at their defaults are not named.
+    """
+    trained = _trained_kinds({name: getattr(options, name) for name in _OF_USE})
+    idle = {
+        f"parsers.{kind}.{name}": setting
+        for kind in OF_KINDS.keys() - trained
+        for name, setting in OF_KINDS[kind].items()
+        if f"{kind}.{name}" not in options.asked
+    }
+    places = _places(config)
+    return [
+        f"{places.get(name, config)}: {name}"
+        for name, value in _read(config, {}).items()
+        if name in idle and _converted(name, idle[name], value, "") != idle[name].default
+    ]
 
 
 def values_of(options: TrainOptions) -> tuple[dict[str, Any], dict[str, dict[str, Path]]]:

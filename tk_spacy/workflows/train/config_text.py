@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.about import __version__
+from tk_spacy.parsers.specs import kinds
 from tk_spacy.workflows.train.config import value_text, values_of
 from tk_spacy.workflows.train.config_schema import (
     FILES,
+    OF_KINDS,
     OF_SECTIONS,
     SECTIONS,
     SETTINGS,
@@ -40,15 +42,29 @@ def default_config() -> str:
 
 
 def training_config(options: TrainOptions) -> str:
-    """The config that trains the same model again, wherever it is written."""
+    """The config that trains the same model again, wherever it is written.
+
+    Sections of kinds of parsers that the model has not are left out: their defaults may change.
+    """
     values, files = values_of(options)
-    return config_text({**values, **dict.fromkeys(UNTOLD)}, files)
+    others = {f"parsers.{kind}" for kind in OF_KINDS.keys() - kinds(options.parsers)}
+    return config_text({**values, **dict.fromkeys(UNTOLD)}, files, left_out=others)
 
 
-def config_text(values: Mapping[str, Any], files: Mapping[str, Mapping[str, Path]]) -> str:
-    """A config with these values by dotted name, and the files of the file parsers."""
+def config_text(
+    values: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, Path]],
+    *,
+    left_out: Collection[str] = (),
+) -> str:
+    """A config with these values by dotted name, and the files of the file parsers.
+
+    left_out: names of sections.
+    """
     blocks = ["\n".join(_comment(line) for line in HEAD.format(version=__version__).split("\n"))]
     for section, settings in SECTIONS.items():
+        if section in left_out:
+            continue
         blocks.append(f"{_comment(OF_SECTIONS[section])}\n[{section}]")
         # Settings that share a comment stand below it together.
         named = [(f"{section}.{name}", name) for name in settings]
