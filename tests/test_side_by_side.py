@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import spacy
 from biaffine_parsers import NEW, trained
 from thinc.api import Model
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.biaffine.recent import Recent
 from tk_spacy.parsers.biaffine.source import BiaffineSource
+from tk_spacy.pipeline.tk_biaffine import add_biaffine
+from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
 
 
@@ -91,11 +97,39 @@ def test_parsers_of_one_list_read_a_sentence_once_each(read: list[int]) -> None:
     assert sum(read) == 2 * len(NEW)
 
 
+def test_a_component_reads_a_sentence_once_for_its_tree_and_lists(read: list[int]) -> None:
+    nlp = spacy.blank("xx")
+    component = add_biaffine(nlp, trained())
+    docs = [doc_from_sentence(nlp.vocab, sentence) for sentence in NEW]
+    parsed = component.predict(docs)
+    assert sum(read) == len(NEW)
+
+    def source() -> ParserSource:
+        return component.source(trained(), inventory=LabelInventory(), n_threads=1)
+
+    for own, trees in zip(parsed, source().candidates(NEW, k=4), strict=True):
+        assert own[0].heads.tolist() == trees.heads[0].tolist()
+        assert own[0].deprels == trees.deprels(0)
+    assert sum(read) == len(NEW)
+    with contextmanager(component.use_params)({}):  # other weights, perhaps
+        list(source().candidates(NEW, k=4))
+    assert sum(read) == 2 * len(NEW)
+    component.parser = trained()
+    list(source().candidates(NEW, k=4))
+    assert sum(read) == 3 * len(NEW)
+
+
+def test_copies_remember_nothing() -> None:
+    recent: Recent[int] = Recent()
+    recent.keep(NEW[0], 1)
+    assert copy.deepcopy(recent).find(NEW[0]) is None
+
+
 def test_what_is_remembered_is_bounded_and_of_these_tags() -> None:
     def sentence(n: int, upos: str = "X") -> Sentence:
         return Sentence.from_columns(forms=[str(n)] * n, upos=[upos] * n)
 
-    recent: Recent[int] = Recent(rows=6)
+    recent: Recent[int] = Recent(size=1 * 65 + 2 * 66 + 3 * 67)
     for n in (3, 2, 3, 1):
         recent.keep(sentence(n), n)
     assert [recent.find(sentence(n)) for n in (1, 2, 3)] == [1, 2, 3]

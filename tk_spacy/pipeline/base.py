@@ -139,8 +139,12 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
-        """Apply the model to a stream of Docs, in place."""
-        size = self.BATCH_SIZE if batch_size is None else batch_size
+        """Apply the model to a stream of Docs, in place.
+
+        batch_size: Docs at a time, at most BATCH_SIZE: with spaCy's usual thousand, what one
+            component has read of a Doc would be forgotten before the next one asks for it.
+        """
+        size = self.BATCH_SIZE if batch_size is None else min(batch_size, self.BATCH_SIZE)
         for docs in minibatch(stream, size=size):
             try:
                 self.set_annotations(docs, self.predict(docs))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,7 @@ from spacy.tokens import Doc
 
 from tk_spacy.spacy_io.conversion import sentence_of_tokens, to_spacy_label
 from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
-
-if TYPE_CHECKING:
-    from tk_spacy.parsers.base import StoredParser
+from tk_spacy.treebank.conllu import Sentence
 
 SPACE_LABEL = "dep"
 """The relation of white space to the word that it hangs on."""
@@ -36,8 +34,18 @@ class ParsedSentence:
     deprels: tuple[str, ...]
 
 
+class Parses(Protocol):
+    """What gives the best tree of each sentence, as `parsers.base.StoredParser` does."""
+
+    def parse(
+        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
+        """Heads int32[n], and DEPREL values."""
+        ...
+
+
 def parse_docs(
-    parser: StoredParser,
+    parser: Parses,
     docs: Sequence[Doc],
     *,
     n_threads: int | None = None,

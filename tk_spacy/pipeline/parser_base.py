@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tk_spacy.kbest.sources import ParserSource
     from tk_spacy.parsers.base import ParserSpec, Settings, StoredParser
     from tk_spacy.parsers.kinds import ParserKind
-    from tk_spacy.pipeline.doc_parsing import ParsedSentence
+    from tk_spacy.pipeline.doc_parsing import ParsedSentence, Parses
     from tk_spacy.treebank.conllu import Sentence
 
 OwnParser = TypeVar("OwnParser", bound="StoredParser")
@@ -151,12 +151,16 @@ class ParserComponent(
 
         Raises UserError where the component is not trained, or what it needs not installed.
         """
+        return self._parse(docs, self._needed())
+
+    def _parse(self, docs: Sequence[Doc], parser: "Parses") -> "list[list[ParsedSentence]]":
+        """The trees that something gives which parses as the trained parser does."""
         from tk_spacy.pipeline import doc_parsing, long_docs  # noqa: PLC0415
 
-        parser = self._needed()
+        trained = self._needed()
         for doc in docs:
             if len(doc):
-                self._warn_of_doc(parser, doc)
+                self._warn_of_doc(trained, doc)
                 self._warn_of_length(long_docs.unbounded_words(doc))
         return doc_parsing.parse_docs(parser, docs, n_threads=self.n_threads)
 

@@ -90,13 +90,17 @@ class TaggerComponent(TrainedComponent[Trained, "tuple[Sequence[int], Tags]"]):
         )
 
         tagger: Any = self._needed()
-        found: list[list[tuple[Sequence[int], Tags]]] = []
-        for doc in docs:
-            of_sentences = words_of_spans(doc, sentence_spans(doc))
-            words = [places.tolist() for places in of_sentences if len(places)]
-            sentences = [sentence_of_tokens([doc[i] for i in places]) for places in words]
-            found.append(list(zip(words, tagger.tag(sentences), strict=True)))
-        return found
+        words = [
+            [places.tolist() for places in words_of_spans(doc, sentence_spans(doc)) if len(places)]
+            for doc in docs
+        ]
+        sentences = [
+            sentence_of_tokens([doc[i] for i in places], misc=False)
+            for doc, of_doc in zip(docs, words, strict=True)
+            for places in of_doc
+        ]
+        found = iter(tagger.tag(sentences))
+        return [[(places, next(found)) for places in of_doc] for of_doc in words]
 
     def set_annotations(
         self, docs: Sequence[Doc], decisions: "Sequence[Sequence[tuple[Sequence[int], Tags]]]"

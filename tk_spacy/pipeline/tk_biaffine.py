@@ -28,10 +28,11 @@ from tk_spacy.pipeline.scorer import (
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
     from tk_spacy.kbest.sources import ParserSource
-    from tk_spacy.parsers.base import ParserSpec, StoredParser
-    from tk_spacy.parsers.biaffine.parser import BiaffineParser
+    from tk_spacy.parsers.base import ParserSpec
+    from tk_spacy.parsers.biaffine.parser import BiaffineParser, RecentScores
     from tk_spacy.parsers.biaffine.scorer import Scores, Slopes
     from tk_spacy.parsers.biaffine.settings import BiaffineSettings  # noqa: F401  (in a text below)
+    from tk_spacy.parsers.biaffine.source import BiaffineSource
     from tk_spacy.pipeline.doc_parsing import ParsedSentence
 
 
@@ -97,6 +98,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         super().__init__(nlp, name, settings=settings, scorer=scorer)
         self._given = model
         self._is_done = False
+        self._recent: RecentScores | None = None
 
     # The model
 
@@ -113,6 +115,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
     def _take(self, value: "BiaffineParser | None") -> None:
         super()._take(value)
         self._is_done = False
+        self._recent = None
 
     @property
     def label_data(self) -> tuple[str, ...]:
@@ -132,21 +135,29 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         """
         from tk_spacy.parsers.biaffine.blas import one_thread  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.encoder import rooted_of  # noqa: PLC0415
-        from tk_spacy.pipeline import doc_parsing, long_docs  # noqa: PLC0415
 
         parser = self._needed()
+        if parser.architecture is None:
+            # It learnt from sentences alone, and what it says of one is the same when it is asked
+            # for a list.
+            return self._parse(docs, _Remembering(parser, self._scores_of_sentences()))
         reading = rooted_of(parser.model)
         words = [[not token.is_space for token in doc] for doc in docs]
         if reading is None or not any(map(any, words)):
             return super().predict(docs)
-        for doc in docs:
-            self._warn_of_length(long_docs.unbounded_words(doc))
         with one_thread():
             found = reading.layers[0].predict(list(docs))
         xp = reading.ops.xp
         vectors = [own[xp.asarray(kept)] for own, kept in zip(found, words, strict=True) if kept]
-        in_docs = cast("StoredParser", _InDocs(parser, xp.concatenate(vectors)))
-        return doc_parsing.parse_docs(in_docs, docs)
+        return self._parse(docs, _InDocs(parser, xp.concatenate(vectors)))
+
+    def _scores_of_sentences(self) -> "RecentScores":
+        """What the parser said last, as long as its weights are the same."""
+        from tk_spacy.parsers.biaffine.parser import RecentScores  # noqa: PLC0415
+
+        if self._recent is None:
+            self._recent = RecentScores()
+        return self._recent
 
     def source(
         self,
@@ -162,8 +173,11 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         """
         from tk_spacy.parsers.biaffine.listening import without_listeners  # noqa: PLC0415
 
-        parser = without_listeners(parser, self.nlp, self.name)
-        return super().source(parser, inventory=inventory, n_threads=n_threads, name=name)
+        alone = without_listeners(parser, self.nlp, self.name)
+        source = super().source(alone, inventory=inventory, n_threads=n_threads, name=name)
+        if parser is self._trained and parser.architecture is None:
+            cast("BiaffineSource", source).recent = self._scores_of_sentences()
+        return source
 
     def spec(self, *, seed: int, name: str | None = None) -> "ParserSpec":
         """The spec of parsers like this one; the settings' own seed goes before `seed`.
@@ -280,6 +294,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         from tk_spacy.parsers.biaffine.blas import one_thread  # noqa: PLC0415
 
         if self.is_trainable:
+            self._recent = None
             with one_thread():
                 self._needed().model.finish_update(sgd)
 
@@ -289,7 +304,9 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
             yield
             return
         with self.model.use_params(params):
+            self._recent = None
             yield
+        self._recent = None
 
     # Storage
 
@@ -314,6 +331,16 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         """Write the model as a directory, empty where there is none; replaces what is there."""
         self._note_architecture()
         super().to_disk(path, exclude=exclude)
+
+
+class _Remembering:
+    """A parser that keeps what it says of sentences."""
+
+    def __init__(self, parser: "BiaffineParser", recent: "RecentScores") -> None:
+        self._parser, self._recent = parser, recent
+
+    def parse(self, sentences: Sequence[Any], *, n_threads: int | None = None) -> Any:
+        return self._parser.parse(sentences, recent=self._recent)
 
 
 class _InDocs:

@@ -151,15 +151,19 @@ def sentence_of_tokens(
     heads: Sequence[int] | NDArray[np.int32] | None = None,
     deprels: Sequence[str] | None = None,
     sent_id: str | None = None,
+    misc: bool = True,
 ) -> Sentence:
-    """Some tokens as a Sentence, with UD heads and labels where they are given."""
+    """Some tokens as a Sentence, with UD heads and labels where they are given.
+
+    misc: whether MISC is wanted.
+    """
     return Sentence.from_columns(
         forms=[form_of(t.text) for t in tokens],
         lemmas=[form_of(t.lemma_) for t in tokens],
         upos=[t.pos_ or "_" for t in tokens],
         xpos=[form_of(t.tag_) for t in tokens],
         feats=[form_of(str(t.morph)) for t in tokens],
-        misc=misc_of_tokens(tokens),
+        misc=misc_of_tokens(tokens) if misc else None,
         heads=heads,
         deprels=deprels,
         sent_id=sent_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import srsly
@@ -92,6 +92,7 @@ class BiaffineParser(StoredParser):
         *,
         n_threads: int | None = None,
         vectors: Any = None,
+        recent: RecentScores | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
         """The best tree of each sentence: heads int32[n], and DEPREL values.
 
@@ -100,21 +101,28 @@ class BiaffineParser(StoredParser):
         n_threads: not used; it parses on one thread.
         vectors: [words, width], what the model's tok2vec gives for the words of all sentences one
             after the other, where it has read them in their Docs; None to let it read them alone.
+        recent: remembers what `kbest` may ask for next.
         """
-        return parse_cut(sentences, lambda pieces: self._parse(pieces, vectors), self.labels)
+        return parse_cut(
+            sentences, lambda pieces: self._parse(pieces, vectors, recent), self.labels
+        )
 
     def _parse(
-        self, sentences: Iterable[Sentence], vectors: Any
+        self, sentences: Iterable[Sentence], vectors: Any, recent: RecentScores | None
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
         done = 0
+
+        def best(_: int, scores: SentenceScores) -> Any:
+            return scores.best_tree(second=recent is not None)
+
         for batch in in_batches(sentences, len):
             own = None
             if vectors is not None:
                 ends = done + np.cumsum([len(sentence) for sentence in batch])
                 own = [vectors[a:b] for a, b in zip([done, *ends[:-1]], ends, strict=True)]
                 done = int(ends[-1])
-            for heads, ids in self._map(batch, lambda _, scores: scores.best_tree(), own):
+            for heads, ids in self._map(batch, best, own, recent):
                 yield heads, tuple([names[j] for j in ids.tolist()])
 
     def kbest(
@@ -275,6 +283,9 @@ class BiaffineParser(StoredParser):
         )
 
 
+BestLabels: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]
+
+
 class SentenceScores:
     """The scores of one sentence of a batch.
 
@@ -283,20 +294,29 @@ class SentenceScores:
 
     def __init__(self, scores: Scores, arcs: NDArray[np.float64], start: int) -> None:
         self._scores, self._arcs, self._start = scores, arcs, start
+        self._labels: BestLabels | None = None
 
-    def best_tree(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Heads and labels int32[n] of the best tree."""
-        arcs, labels, _ = self.best_labels(second=False)
+    def best_tree(self, *, second: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Heads and labels int32[n] of the best tree.
+
+        second: whether `best_labels` will be asked for next.
+        """
+        arcs, labels, _ = self.best_labels(second=second)
         heads = best_tree(arcs)
         return heads, labels[np.arange(len(heads)), heads, 0]
 
-    def best_labels(
-        self, *, second: bool = True
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+    def best_labels(self, *, second: bool = True) -> BestLabels:
         """What `decoding.k_best` wants: arcs with their best labels, the labels, the margins.
 
         second: whether second best labels and margins are wanted; else they are -1 and 0.
         """
+        if not second:
+            return self._find_labels(second=False)
+        if self._labels is None:
+            self._labels = self._find_labels(second=True)
+        return self._labels
+
+    def _find_labels(self, *, second: bool) -> BestLabels:
         n = len(self._arcs)
         totals = self._arcs.copy()
         labels = np.full((n, n + 1, 2), -1, dtype=np.int32)

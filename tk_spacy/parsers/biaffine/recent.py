@@ -1,7 +1,8 @@
 """What the network said of the sentences that it read last, for who asks about them twice.
 
-Lists are made first, then every parser scores the trees of all lists: the network need not read the
-same words again for that, which takes most of its time.
+A pipeline's component parses first, then the reranker asks it for lists, and then every parser
+scores the trees of all lists: the network need not read the same words again for that, which takes
+most of its time.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from tk_spacy.treebank.conllu import Sentence
 
 S = TypeVar("S")
 
-ROWS = 1 << 13
-"""Words that are remembered, at least those of one sentence."""
+SIZE = 1 << 21
+"""Of what is remembered, at least one sentence, as `_size` counts: some 25,000 words, 70 MB."""
 
 
 class Recent(Generic[S]):
-    """Scores by the columns that a parser may read; the oldest are forgotten first."""
+    """Scores by the columns that a parser may read; the oldest are forgotten first.
 
-    def __init__(self, rows: int = ROWS) -> None:
-        self._rows = rows
+    Without locks: threads that share it may forget more than they need to.  A copy is empty.
+    """
+
+    def __init__(self, size: int = SIZE) -> None:
+        self._size = size
         self._used = 0
         self._scores: OrderedDict[tuple[tuple[str, ...], ...], S] = OrderedDict()
 
@@ -35,10 +39,23 @@ class Recent(Generic[S]):
         if key in self._scores:
             return
         self._scores[key] = scores
-        self._used += len(sentence)
-        while self._used > self._rows and len(self._scores) > 1:
-            (forms, *_), _ = self._scores.popitem(last=False)
-            self._used -= len(forms)
+        self._used += _size(len(sentence))
+        while self._used > self._size and len(self._scores) > 1:
+            try:
+                (forms, *_), _ = self._scores.popitem(last=False)
+            except KeyError:
+                break  # another thread was first
+            self._used -= _size(len(forms))
+        if len(self._scores) == 1:
+            self._used = _size(len(sentence))  # where other threads have miscounted
+
+    def __reduce__(self) -> tuple[type[Recent[S]], tuple[int]]:
+        return Recent, (self._size,)
+
+
+def _size(n_words: int) -> int:
+    """Of the scores of n words: pairs of words, and vectors of words that are as large as some."""
+    return n_words * (n_words + 64)
 
 
 def _key(sentence: Sentence) -> tuple[tuple[str, ...], ...]:

@@ -18,6 +18,7 @@ class BiaffineSource:
     """A ParserSource whose lists a biaffine parser makes, on one thread.
 
     parser: trained.  inventory: shared table of labels.  name: of its scores.
+    recent: what it remembers of sentences; may be shared with who asks the parser for trees.
     """
 
     in_company = False
@@ -32,7 +33,7 @@ class BiaffineSource:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory
         self.names = (name,)
-        self._recent = RecentScores()
+        self.recent = RecentScores()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ class BiaffineSource:
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
         for trees in self.parser.kbest(
-            sentences, k=k, inventory=self.inventory, recent=self._recent
+            sentences, k=k, inventory=self.inventory, recent=self.recent
         ):
             yield replace(trees, sources=self.names)
 
@@ -50,5 +51,5 @@ class BiaffineSource:
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[NDArray[np.float64]]:
         """The parser's score of every tree: float64[k, 1] for each list, NaN where it has none."""
-        found = self.parser.score(sentences, lists, recent=self._recent)
+        found = self.parser.score(sentences, lists, recent=self.recent)
         return [scores[:, None] for scores in found]

@@ -127,9 +127,9 @@ class Labels:
         n_tasks = len(self._pairs)
         # A product with the values of each pair of UPOS and FEATS sums the logarithms of each.
         pairs = np.concatenate(parts[:n_tasks], axis=1) @ self._parts_of_pairs
-        total = pairs[:, self._pair_of_tag]
+        total = pairs.take(self._pair_of_tag, axis=1)
         if self._has_xpos:
-            total += parts[n_tasks][:, self._xpos_of_tag]
+            total += parts[n_tasks].take(self._xpos_of_tag, axis=1)
         return [self.tags[i] for i in total.argmax(axis=1).tolist()]
 
     @cached_property
