@@ -133,6 +133,7 @@ class BuildExt(build_ext):
             compiler_directives=DIRECTIVES,
             build_dir=self.build_temp,
             force=self.force,
+            cache="CYTHON_CACHE_DIR" in os.environ,  # where Cython keeps what it has translated
             # In processes where these are cheap and safe here: a spawned one would run this file.
             nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
         )

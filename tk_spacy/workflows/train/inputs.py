@@ -124,7 +124,8 @@ def make_plan(options: TrainOptions) -> Plan:
     check_different(found.files)
     check_outside(options.output, [path for paths in found.files.values() for path in paths])
     _check_files_of_parsers(options, found)
-    parts, train_files, told, folds = read_parts(found, options)
+    read = read_parts(found, options)
+    parts = read.parts
     notes: list[str] = []
     sentences = {name: part.sentences for name, part in parts.items()}
     paths = {name: part.label for name, part in parts.items()}
@@ -144,7 +145,7 @@ def make_plan(options: TrainOptions) -> Plan:
     columns = set(COLUMNS)
     if not trusts_xpos:
         columns.discard("XPOS")
-    notes += part_notes(sentences, paths, columns=columns, train_files=train_files)
+    notes += part_notes(sentences, paths, columns=columns, train_files=read.train_files)
     for names in (options.settings.properties, *options.parser_extras):
         check_extras(names, sentences["train"], where=paths["train"])
     # All at once, so that their order does not depend on which parser is asked first.
@@ -181,9 +182,9 @@ def make_plan(options: TrainOptions) -> Plan:
         parsers,
         tuple(notes),
         treebanks=found.treebanks,
-        told=told,
+        told=read.told,
         title=options.title or found.title,
-        folds=folds,
+        folds=read.folds,
     )
     if options.tags == "own":
         plan = _with_tagger(plan)

@@ -65,11 +65,22 @@ def files_digest(files: Sequence[Path]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def read_parts(
-    found: TrainingSet, options: TrainOptions
-) -> tuple[dict[str, Part], list[tuple[Path, list[Sentence]]], tuple[str, ...], int]:
-    """The parts of a training set, the files of train with all their sentences, what was done, and
-    the number of folds.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReadParts:
+    """What a training set's files hold.
+
+    parts: by name.  train_files: those of train, with all their sentences, held out or not.
+    told: what was done with them.  folds: of the jackknife, or of cross-validation.
+    """
+
+    parts: dict[str, Part]
+    train_files: list[tuple[Path, list[Sentence]]]
+    told: tuple[str, ...]
+    folds: int
+
+
+def read_parts(found: TrainingSet, options: TrainOptions) -> ReadParts:
+    """The parts of a training set.
 
     Raises TreebankError for a bad file, UserError where there is no sentence to hold out.
     """
@@ -117,7 +128,7 @@ def read_parts(
             f"folds but one, to parse the {len(joined)} sentences for the scores; the model that "
             "is saved is trained on all"
         )
-    return parts, read["train"], tuple(told), folds
+    return ReadParts(parts=parts, train_files=read["train"], told=tuple(told), folds=folds)
 
 
 def _part(name: str, files: Sequence[Path], sentences: list[Sentence], share: str = "") -> Part:
