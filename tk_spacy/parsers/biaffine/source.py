@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +10,16 @@ from numpy.typing import NDArray
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.parsers.biaffine.kind import KIND
 from tk_spacy.parsers.biaffine.parser import BiaffineParser, RecentScores
+from tk_spacy.parsers.listing import ListingSource
 from tk_spacy.treebank.conllu import Sentence
 
 
-class BiaffineSource:
+class BiaffineSource(ListingSource[BiaffineParser]):
     """A ParserSource whose lists a biaffine parser makes, on one thread.
 
     parser: trained.  inventory: shared table of labels.  name: of its scores.
     recent: what it remembers of sentences; may be shared with who asks the parser for trees.
     """
-
-    in_company = False
 
     def __init__(
         self,
@@ -30,9 +28,8 @@ class BiaffineSource:
         inventory: LabelInventory | None = None,
         name: str = KIND.name,
     ) -> None:
-        self.parser = parser
-        self.inventory = LabelInventory() if inventory is None else inventory
-        self.names = (name,)
+        # Labels get their ids when they are met, as they always did: it works on one thread.
+        super().__init__(parser, labels=(), inventory=inventory, n_threads=None, name=name)
         self.recent = RecentScores()
 
     @property
@@ -40,12 +37,9 @@ class BiaffineSource:
         """The columns that the parser has learnt to read beside FORM."""
         return self.parser.columns
 
-    def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
-        """One list of at most k trees for each sentence, in order."""
-        for trees in self.parser.kbest(
-            sentences, k=k, inventory=self.inventory, recent=self.recent
-        ):
-            yield replace(trees, sources=self.names)
+    def lists(self, sentences: Sequence[Sentence], k: int) -> Iterator[CandidateList]:
+        """The parser's own lists."""
+        return self.parser.kbest(sentences, k=k, inventory=self.inventory, recent=self.recent)
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
