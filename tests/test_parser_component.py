@@ -228,6 +228,21 @@ def test_parser_component_loads_a_model_of_another_name(tmp_path) -> None:
         again.initialize(list, model=tmp_path / "none")
 
 
+def test_parser_component_searches_a_loaded_parser_as_told(tmp_path) -> None:
+    trained().to_disk(tmp_path / "one")
+    own = trained().settings
+    nlp = spacy.blank("xx")
+    told = nlp.add_pipe("tk_parser", config={"settings": {"restarts": 7, "order": own.order}})
+    assert isinstance(told, TkParser)
+    told.initialize(list, model=tmp_path / "one")
+    assert told.parser is not None
+    assert (told.parser.settings.restarts, own.restarts) == (7, 5)
+    other = nlp.add_pipe("tk_parser", name="other", config={"settings": {"order": 4 - own.order}})
+    assert isinstance(other, TkParser)
+    with pytest.raises(UserError, match=r"was trained with .*; leave it out"):
+        other.initialize(list, model=tmp_path / "one")
+
+
 # Storage
 
 

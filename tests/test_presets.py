@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tk_spacy.errors import UserError
 from tk_spacy.workflows.train.config import train_options
-from tk_spacy.workflows.train.config_text import training_config
+from tk_spacy.workflows.train.config_text import default_config, training_config
 from tk_spacy.workflows.train.estimate import Estimate, pace, rough, spread
 from tk_spacy.workflows.train.options import TrainOptions
 
@@ -53,6 +54,22 @@ def test_what_the_user_says_goes_before_a_preset(tmp_path: Path) -> None:
     standard = options(made, training__preset="standard")
     assert (standard.folds, standard.tokenizer) == (7, "udpipe")
     assert standard.parsers == STANDARD
+
+
+@pytest.mark.parametrize("preset", ["quick", "standard", "best"])
+def test_a_preset_written_into_an_untouched_config_counts(tmp_path: Path, preset: str) -> None:
+    config = tmp_path / "my.cfg"
+    text = default_config()
+    assert text.count('preset = "standard"') == 1
+    config.write_text(text.replace('preset = "standard"', f'preset = "{preset}"'), encoding="utf-8")
+    made, plain = options(config), options(training__preset=preset)
+    assert replace(made, asked=plain.asked) == plain
+
+
+def test_a_preset_says_nothing_of_parsers_left_out_by_name() -> None:
+    best = options(training__preset="best", parsers__names=list(STANDARD))
+    assert (best.parsers, best.max_steps) == (STANDARD, None)
+    assert best.parser_settings == {"biaffine": {"epochs": 100}}
 
 
 def test_a_preset_says_nothing_of_what_there_is_not() -> None:

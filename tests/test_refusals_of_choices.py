@@ -31,6 +31,9 @@ def test_a_parser_in_files_has_a_name(text):
         ({"parsers.names": ["file:x"], "machine.processes": 2}, "processes would have no effect"),
         ({"parsers.names": ["file:x"], "model.name": "n"}, "name would have no effect"),
         ({**LISTS, "model.version": "3.0"}, "version would have no effect"),
+        ({"parsers.sampling.order": 3}, r"sampling\.order concerns the sampling parser only"),
+        ({"parsers.spacy.search": "discrepancy"}, "search concerns the spacy parser only"),
+        ({"parsers.spacy.backward": True}, "backward concerns the spacy parser only"),
     ],
 )
 def test_settings_without_effect_are_refused(changes, message):

@@ -6,21 +6,27 @@ import copy
 import threading
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import pytest
 import spacy
 from biaffine_parsers import NEW, trained
 from thinc.api import Model
+from threadpoolctl import ThreadpoolController
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.biaffine.recent import Recent
 from tk_spacy.parsers.biaffine.source import BiaffineSource
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.pipeline.sources import known_parsers
 from tk_spacy.pipeline.tk_biaffine import add_biaffine
+from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence
 
@@ -32,10 +38,69 @@ def test_answers_come_in_the_order_of_the_questions() -> None:
         met.wait()  # only where all three run at the same time
         return number
 
-    assert answers([lambda i=i: meet(i) for i in range(3)], n_threads=2) == [0, 1, 2]
+    assert answers([lambda i=i: meet(i) for i in range(3)], n_threads=3) == [0, 1, 2]
     assert answers([], n_threads=2) == []
     here = threading.get_ident()
     assert answers([threading.get_ident] * 3, n_threads=1) == [here] * 3
+
+
+def test_no_more_questions_are_asked_at_a_time_than_there_are_threads() -> None:
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def counted() -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.02)
+        with lock:
+            now[0] -= 1
+
+    answers([counted] * 7, n_threads=2)
+    assert most[0] == 2
+
+
+def test_the_last_question_s_mistake_ends_the_first_one() -> None:
+    def waits() -> None:
+        while True:
+            raise_if_stopped()
+            time.sleep(0.01)
+
+    def fails() -> None:
+        raise ValueError("no answer")
+
+    with pytest.raises(ValueError, match="no answer"):
+        answers([waits, fails], n_threads=2)
+
+
+def test_a_question_has_the_context_of_who_asks() -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+    variable.set("ours")
+    assert answers([variable.get, variable.get], n_threads=2) == ["ours", "ours"]
+
+
+def test_products_stay_on_one_thread_until_the_last_parser_has_left() -> None:
+    def limits() -> set[int]:
+        found = ThreadpoolController().select(user_api="blas").info()
+        return {library["num_threads"] for library in found}
+
+    before = limits()
+    second_is_in, first_is_out = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with one_thread():
+            second_is_in.wait(30)
+        first_is_out.set()
+
+    def second() -> set[int]:
+        with one_thread():
+            second_is_in.set()
+            first_is_out.wait(30)
+            return limits()
+
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        assert answers([first, second], n_threads=2)[1] == {1}
+        assert limits() == {2}
+    assert limits() == before
 
 
 def test_a_question_that_fails_stops_the_others() -> None:
@@ -138,3 +203,56 @@ def test_what_is_remembered_is_bounded_and_of_these_tags() -> None:
     assert [recent.find(sentence(n)) for n in (1, 2, 3, 4)] == [1, None, None, 4]
     recent.keep(sentence(9), 9)  # longer than all that may be: remembered alone
     assert [recent.find(sentence(n)) for n in (1, 4, 9)] == [None, None, 9]
+
+
+def test_labels_have_ids_before_anything_is_parsed() -> None:
+    # The relation that joins the pieces of a long sentence is chosen among them.
+    inventory = LabelInventory()
+    BiaffineSource(trained(), inventory=inventory)
+    assert set(trained().labels) <= set(inventory.names)
+
+
+def test_weights_that_were_lent_leave_no_scores_behind(read: list[int]) -> None:
+    component = add_biaffine(spacy.blank("xx"), trained())
+    source = component.source(trained(), inventory=LabelInventory(), n_threads=1)
+    lent = component.use_params({})
+    next(lent)
+    source = component.source(trained(), inventory=LabelInventory(), n_threads=1)
+    list(source.candidates(NEW, k=4))
+    lent.close()  # what becomes of it where an exception ends the loan
+    read.clear()
+    source = component.source(trained(), inventory=LabelInventory(), n_threads=1)
+    list(source.candidates(NEW, k=4))
+    assert sum(read) == len(NEW)
+
+
+def test_rows_of_words_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tk_spacy.parsers.biaffine.vocabulary.MOST_KNOWN", 3)
+    vocabulary = Vocabulary.fit(NEW)
+    for sentence in NEW:
+        vocabulary.encode(sentence)
+        assert len(vocabulary._known) <= 3
+
+
+def test_parsers_are_known_by_their_components_in_any_order() -> None:
+    nlp = spacy.blank("xx")
+    for name in ("tk_biaffine", "tk_biaffine_seed1", "mine"):
+        add_biaffine(nlp, trained(), name=name)
+    nlp.add_pipe("tk_transition")
+    nlp.add_pipe("parser")
+    made = Provenance(parsers={"biaffine": {}, "biaffine-seed1": {}, "transition": {}, "spacy": {}})
+
+    def named(*components: str) -> list[str]:
+        return known_parsers(nlp, components, made)
+
+    usual = ["tk_biaffine", "tk_biaffine_seed1", "tk_transition", "parser"]
+    assert named(*usual) == ["biaffine", "biaffine-seed1", "transition", "spacy"]
+    assert named(*usual[::-1]) == ["spacy", "transition", "biaffine-seed1", "biaffine"]
+    # A component of another name takes the place of the one of its kind that is missing.
+    assert named("mine", "tk_transition", "parser", "tk_biaffine") == [
+        "biaffine-seed1", "transition", "spacy", "biaffine",
+    ]  # fmt: skip
+    # Others than the model learnt from go by their kinds.
+    assert named("mine", "tk_biaffine", "tk_biaffine_seed1", "parser") == [
+        "biaffine", "biaffine-tk_biaffine", "biaffine-tk_biaffine_seed1", "spacy",
+    ]  # fmt: skip

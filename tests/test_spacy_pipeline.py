@@ -124,6 +124,8 @@ def test_pipeline_tokenizer_is_loaded_or_stays(tmp_path: Path) -> None:
             {},
             r"has nothing to learn from: name a CoNLL-U file as train in \[initialize.tokenizer\]",
         ),
+        ({"settings": {"epochs": 3}}, "dev and settings are for a training"),
+        ({"dev": "d"}, "dev and settings are for a training"),
         ({"train": "t", "model": "m"}, "a model is loaded as it is: give no more than model"),
         ({"train": "t", "settings": {"epoch": 3}}, "settings.: unknown settings: epoch; choose"),
         ({"train": "t", "settings": {"epochs": 0}}, "settings.: epochs is 0"),

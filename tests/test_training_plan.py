@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -171,6 +171,17 @@ def test_settings_that_were_the_defaults_are_no_mistake_beside_ready_lists(
     assert not plan.needs_lists
     with pytest.raises(UserError, match="folds would have no effect"):
         make_plan(options(files, **{**earlier, "folds": 4}, **ready(lists, *lists)))
+
+
+@pytest.mark.parametrize("part", ["train", "dev", "test"])
+def test_what_a_pipeline_cannot_hold_is_told_before_anything_is_trained(
+    files: dict[str, Path], part: str
+) -> None:
+    *others, last = load_treebank(files[part])
+    write_conllu(files[part], [*others, replace(last, upos=("Nn",) * len(last))])
+    made = options(files, parsers=("biaffine", "transition"), parser_settings={})
+    with pytest.raises(UserError, match=rf"{files[part]}:\d+: UPOS 'Nn' is no universal"):
+        make_plan(made)
 
 
 def test_folds_do_not_count_where_there_are_none(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from typing import TypeVar
 
 from tk_spacy.parallel.stopping import Stop
@@ -13,16 +14,25 @@ T = TypeVar("T")
 
 
 def answers(questions: Sequence[Callable[[], T]], *, n_threads: int | None) -> list[T]:
-    """What each returns, in their order; one after the other where there is but one thread.
+    """What each returns, in their order; at most n_threads at a time, None for all cores.
 
-    They must not depend on each other.  Where one raises, the others are asked to stop.
+    They must not depend on each other.  Where one raises, the others are asked to stop, and what it
+    raised is raised here when they have ended.
     """
-    if effective_n_threads(n_threads) == 1 or len(questions) < 2:
+    n_threads = min(effective_n_threads(n_threads), len(questions))
+    if n_threads < 2:
         return [question() for question in questions]
     stop = Stop()
-    with ThreadPoolExecutor(len(questions)) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
+        # Contexts of their own: thinc keeps there which numpy or cupy it computes with.
+        asked = [pool.submit(copy_context().run, stop.run, question) for question in questions]
         try:
-            return list(pool.map(stop.run, questions))
+            ended, _ = wait(asked, return_when=FIRST_EXCEPTION)
+            for future in asked:
+                if future in ended:
+                    future.result()
         except BaseException:
             stop.request()  # or the pool would wait for all answers
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return [future.result() for future in asked]

@@ -1,4 +1,4 @@
-"""What the spaCy component checks, declares and scores; light, as the component itself."""
+"""What the spaCy component checks; light, as the component itself."""
 
 from __future__ import annotations
 

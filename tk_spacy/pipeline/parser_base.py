@@ -5,6 +5,7 @@ Annotations are not postponed: spaCy builds its schema of what `initialize` take
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -192,11 +193,32 @@ class ParserComponent(
         """
         if model is not None:
             self._load(model)
+            self._search_as_told()
             return
         from tk_spacy.spacy_io.gold import gold_sentences  # noqa: PLC0415
 
         settings = self._check_settings()
         self.parser = self._train(gold_sentences(get_examples()), settings)
+
+    def _search_as_told(self) -> None:
+        """Have a loaded parser search as the settings say; it was trained as it was.
+
+        Raises UserError for settings of another training than it had.
+        """
+        parser: Any = self._needed()
+        told = self._read_settings().to_dict()
+        own = parser.settings.to_dict()
+        kind = self.kind().spec_class()
+        for name in self.settings:
+            if name not in kind.search_only and told[name] != own[name]:
+                raise UserError(
+                    f"{self.name}: {name} is {told[name]!r}, but the parser that is loaded was "
+                    f"trained with {own[name]!r}; leave it out"
+                )
+        changed = {name: told[name] for name in self.settings if name in kind.search_only}
+        if changed:
+            settings = replace(parser.settings, **changed)
+            self._take(replace(parser, settings=settings))
 
     def _warn_of_morph(self, sentences: "Sequence[Sentence]") -> None:
         """Warn where the sentences' FEATS say little."""

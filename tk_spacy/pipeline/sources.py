@@ -11,6 +11,7 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parsers.kinds import find_kind
 from tk_spacy.parsers.names import SPACY
 from tk_spacy.parsers.spacy_transition.source import SpacySource, source_names
 from tk_spacy.pipeline.checks import untrained
@@ -78,9 +79,28 @@ def pipeline_sources(
 
 
 def known_parsers(nlp: Language, components: Sequence[str], made: Provenance | None) -> list[str]:
-    """What the parsers of a pipeline are called: each as the model, made so, calls it."""
+    """What the parsers of a pipeline are called: each as the model, made so, calls it.
+
+    In whatever order they come: a component that has the name that its parser has in a model of
+    `tk-spacy train` is that one, others are the model's parsers of their kind, in its order.
+    """
     parsers = made.own_parsers if made is not None else []
-    return parsers if len(parsers) == len(components) else parser_names(nlp, components)
+    if len(parsers) != len(components):
+        return parser_names(nlp, components)
+    usual = {_component_of(parser): parser for parser in parsers}
+    left = [parser for parser in parsers if _component_of(parser) not in components]
+    found = []
+    for component in components:
+        kind = _kind_of(nlp, component)
+        same = [parser for parser in left if parser.partition("-")[0] == kind]
+        if component in usual:
+            found.append(usual[component])
+        elif same:
+            found.append(same[0])
+            left.remove(same[0])
+        else:
+            return parser_names(nlp, components)
+    return found
 
 
 def parser_names(nlp: Language, components: Sequence[str]) -> list[str]:
@@ -91,10 +111,20 @@ def parser_names(nlp: Language, components: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for name in components:
-        component = nlp.get_pipe(name) if name in nlp.component_names else None
-        kind = component.KIND if isinstance(component, ParserComponent) else SPACY
+        kind = _kind_of(nlp, name)
         found.append(f"{kind}-{name}" if kind in found else kind)
     return found
+
+
+def _kind_of(nlp: Language, name: str) -> str:
+    component = nlp.get_pipe(name) if name in nlp.component_names else None
+    return component.KIND if isinstance(component, ParserComponent) else SPACY
+
+
+def _component_of(parser: str) -> str | None:
+    """Name of a parser's component where `tk-spacy train` makes it; None for spaCy's parsers."""
+    kind = find_kind(parser.partition("-")[0])
+    return None if kind is None or kind.factory is None else kind.component_name(parser)
 
 
 def _known_names(names: tuple[str, ...], reranker: Reranker) -> tuple[str, ...]:

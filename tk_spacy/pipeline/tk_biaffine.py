@@ -133,7 +133,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
 
         Raises UserError where the component is not trained.
         """
-        from tk_spacy.parsers.biaffine.blas import one_thread  # noqa: PLC0415
+        from tk_spacy.parallel.blas import one_thread  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.encoder import rooted_of  # noqa: PLC0415
 
         parser = self._needed()
@@ -262,7 +262,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
             return losses
         from thinc.api import set_dropout_rate  # noqa: PLC0415
 
-        from tk_spacy.parsers.biaffine.blas import one_thread  # noqa: PLC0415
+        from tk_spacy.parallel.blas import one_thread  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.examples import batch_of_examples  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.loss import find_loss  # noqa: PLC0415
 
@@ -291,7 +291,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Change the weights by the gradients since the last time."""
-        from tk_spacy.parsers.biaffine.blas import one_thread  # noqa: PLC0415
+        from tk_spacy.parallel.blas import one_thread  # noqa: PLC0415
 
         if self.is_trainable:
             self._recent = None
@@ -303,10 +303,12 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         if self.model is None:
             yield
             return
-        with self.model.use_params(params):
+        try:
+            with self.model.use_params(params):
+                self._recent = None
+                yield
+        finally:
             self._recent = None
-            yield
-        self._recent = None
 
     # Storage
 

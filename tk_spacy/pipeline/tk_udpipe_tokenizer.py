@@ -87,6 +87,11 @@ class TkUdpipeTokenizer:
         Raises UserError where a file is wrong or does not tell how its text is written, or settings
         do not fit, or nothing is given and no tokenizer there.
         """
+        if train is None and model is None and (dev is not None or settings):
+            raise UserError(
+                "[initialize.tokenizer]: dev and settings are for a training: name a CoNLL-U file "
+                "as train, or leave them out"
+            )
         if model is not None:
             if train is not None or dev is not None or settings:
                 raise UserError(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from spacy.attrs import DEP, HEAD
 from spacy.parts_of_speech import IDS as UPOS_IDS
 from spacy.tokens import Doc, Span, Token
+from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
@@ -23,9 +24,6 @@ from tk_spacy.spacy_io.sentence_spans import sentence_spans
 from tk_spacy.spacy_io.surface import inside_multiword, with_doc_surface
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.pseudo_projective import DECORATION
-
-if TYPE_CHECKING:
-    from spacy.vocab import Vocab
 
 SPACY_ROOT = "ROOT"
 UD_ROOT = "root"
@@ -118,6 +116,24 @@ def set_tree(doc: Doc, heads: np.ndarray, deps: Iterable[str]) -> None:
     rows[:, 1] = [doc.vocab.strings.add(dep) for dep in deps]
     attributes: list[Any] = [HEAD, DEP]
     doc.from_array(attributes, rows)  # type: ignore[arg-type]  # thinc's own array types
+
+
+def check_sentences(sentences: Iterable[Sentence]) -> None:
+    """Raises UserError, naming the place, for a sentence whose columns spaCy cannot take."""
+    vocab = Vocab()
+    seen: set[str] = set()
+    for sentence in sentences:
+        values = {*sentence.upos, *sentence.feats}
+        if values <= seen:
+            continue
+        try:
+            doc_from_sentence(vocab, sentence)
+        except UserError:
+            raise
+        except ValueError as error:
+            place = f"{sentence.path}:{sentence.line}"
+            raise UserError(f"{place}: spaCy cannot take UPOS or FEATS here: {error}") from error
+        seen |= values
 
 
 def sentence_from_doc(source: Doc | Span, *, sent_id: str | None = None) -> Sentence:

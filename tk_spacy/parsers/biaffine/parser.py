@@ -21,11 +21,11 @@ from tk_spacy.kbest.candidates import (
 )
 from tk_spacy.kbest.label_tables import LabelTables
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.biaffine.batch import Batch, Input
 from tk_spacy.parsers.biaffine.batches import make_batches
-from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT

@@ -105,9 +105,18 @@ class Scores:
 
     layout: where rows stand.  arcs: [sentence, modifier, head] by places in the sentence, FORBIDDEN
     where there can be no arc.  Those of labels are made for the arcs that are asked for.
+    learns: whether gradients will be asked for.
     """
 
-    def __init__(self, weights: Mapping[str, Array], out: Array, layout: Layout, ops: Ops) -> None:
+    def __init__(
+        self,
+        weights: Mapping[str, Array],
+        out: Array,
+        layout: Layout,
+        ops: Ops,
+        *,
+        learns: bool = False,
+    ) -> None:
         xp = get_array_module(out)
         self.layout, self.ops, self._weights = layout, ops, weights
         a = len(weights["arc"])
@@ -127,6 +136,7 @@ class Scores:
         beyond = place[None, :] >= xp.asarray(layout.lengths)[:, None]
         scores += xp.where(beyond, FORBIDDEN, 0.0).astype(out.dtype)[:, None, :]
         self.arcs = scores
+        self._learns = learns
         self._bent: tuple[Any, Any] = (None, None)
 
     def _pad(self, x: Array) -> Array:
@@ -143,7 +153,8 @@ class Scores:
     def label_scores(self, modifiers: Int, heads: Int) -> Array:
         """Scores [arcs, labels] of arcs, given as rows of the batch."""
         bent = self._bend(modifiers)
-        self._bent = modifiers, bent
+        if self._learns:  # the gradient asks for them again
+            self._bent = modifiers, bent
         return (bent @ self.label_head[heads][:, :, None])[:, :, 0]
 
     def _bend(self, modifiers: Int) -> Array:
@@ -224,7 +235,7 @@ def forward(
         rows = rows * masks[0]
     hidden = rows @ w["mlp"] + w["mlp_bias"]
     out = xp.maximum(hidden, LEAK * hidden)
-    scores = Scores(w, out * masks[1] if masks else out, layout, ops)
+    scores = Scores(w, out * masks[1] if masks else out, layout, ops, learns=is_train)
 
     def backprop(slopes: Slopes) -> Ragged:
         gradient: dict[str, Any] = {}

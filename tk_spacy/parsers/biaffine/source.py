@@ -28,8 +28,9 @@ class BiaffineSource(ListingSource[BiaffineParser]):
         inventory: LabelInventory | None = None,
         name: str = KIND.name,
     ) -> None:
-        # Labels get their ids when they are met, as they always did: it works on one thread.
-        super().__init__(parser, labels=(), inventory=inventory, n_threads=None, name=name)
+        super().__init__(
+            parser, labels=parser.labels, inventory=inventory, n_threads=None, name=name
+        )
         self.recent = RecentScores()
 
     @property

@@ -11,10 +11,10 @@ from thinc.api import Adam, Model, warmup_linear
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.biaffine.batch import Batch, Input, make_batch
 from tk_spacy.parsers.biaffine.batches import make_batches
-from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.chance import seeded
 from tk_spacy.parsers.biaffine.embedding import embedding_of, encoding_once, set_vocabulary
 from tk_spacy.parsers.biaffine.loss import find_loss

@@ -25,9 +25,10 @@ FIRST = 2
 WORD_COLUMNS = ("form", "lemma", "prefix 1", "prefix 2", "prefix 3", "suffix 1", "suffix 2",
                 "suffix 3", "suffix 4", "shape")  # fmt: skip
 XPOS = "xpos"
-TAG_COLUMNS = ("upos", XPOS, "tag")
 MIN_COUNT: Mapping[str, int] = {"form": 2, "lemma": 2, XPOS: 2, "tag": 2}
 DEFAULT_MIN_COUNT = 3
+MOST_KNOWN = 200_000
+"""Words whose rows are remembered before all are forgotten."""
 
 
 @dataclass(slots=True)
@@ -121,6 +122,8 @@ class Vocabulary:
         rows = self._known.get(word)
         if rows is None:
             read = word if self.reads_xpos else _without_xpos(word)
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             rows = self._known[word] = (
                 _find(self.words, word_keys(*word)),
                 _find(self.tags, tag_keys(*read)),

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import spacy
 from spacy.language import Language
 from spacy.pipeline import DependencyParser
 from spacy.util import load_model_from_config
-from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.training import load_spacy_config
-from tk_spacy.spacy_io.conversion import doc_from_sentence
-from tk_spacy.treebank.conllu import Sentence
 
 Pipeline = Language
 """For modules that name a pipeline's type but must not import spaCy themselves."""
@@ -59,24 +55,6 @@ def find_parser(nlp: Language, *, where: str) -> str:
 def has_twin(nlp: Language, parser: str) -> bool:
     """Whether a pipeline has the right-to-left twin of its parser (see `train_spacy_parser`)."""
     return backward_name(parser) in nlp.component_names
-
-
-def check_sentences(sentences: Iterable[Sentence]) -> None:
-    """Raises UserError, naming the place, for a sentence whose columns spaCy cannot take."""
-    vocab = Vocab()
-    seen: set[str] = set()
-    for sentence in sentences:
-        values = {*sentence.upos, *sentence.feats}
-        if values <= seen:
-            continue
-        try:
-            doc_from_sentence(vocab, sentence)
-        except UserError:
-            raise
-        except ValueError as error:
-            place = f"{sentence.path}:{sentence.line}"
-            raise UserError(f"{place}: spaCy cannot take UPOS or FEATS here: {error}") from error
-        seen |= values
 
 
 def check_config(

@@ -19,7 +19,6 @@ from tk_spacy.parsers.names import TK_RERANKER as RERANKER
 from tk_spacy.parsers.spacy_transition.kind import KIND
 from tk_spacy.parsers.spacy_transition.loading import (
     check_config,
-    check_sentences,
     find_parser,
     has_twin,
     load_pipeline,
@@ -33,6 +32,7 @@ from tk_spacy.parsers.spacy_transition.training import (
     train_spacy_parser,
 )
 from tk_spacy.parsers.trainable import GivenParser
+from tk_spacy.spacy_io.conversion import check_sentences
 from tk_spacy.treebank.conllu import Sentence
 
 SECONDS = 0.27

@@ -18,9 +18,9 @@ from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_loop
 from spacy.util import load_config, load_config_from_str, registry
 from thinc.api import NumpyOps, get_current_ops, use_ops
-from threadpoolctl import threadpool_limits
 
 from tk_spacy.errors import UserError
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.mirror import mirrored_sentence
 from tk_spacy.spacy_io.conversion import place_of
@@ -243,7 +243,7 @@ def _fast_products() -> Iterator[None]:
     not depend on the number of threads.
     """
     if type(get_current_ops()) is NumpyOps:
-        with threadpool_limits(limits=1, user_api="blas"), use_ops("numpy", use_blis=False):
+        with one_thread(), use_ops("numpy", use_blis=False):
             yield
     else:  # a GPU, or a platform's own operations
         yield

@@ -11,10 +11,10 @@ import numpy as np
 import srsly
 from thinc.api import Model
 
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import make_batches
-from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.tagging.base import Tags
 from tk_spacy.tagging.bilstm.kind import FORMAT
 from tk_spacy.tagging.bilstm.labels import Labels, Tag

@@ -10,10 +10,10 @@ import numpy as np
 from thinc.api import Adam, warmup_linear
 
 from tk_spacy.errors import UserError
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import make_batches
-from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.parsers.biaffine.chance import seeded
 from tk_spacy.parsers.biaffine.embedding import encoding_once
 from tk_spacy.parsers.biaffine.loss import log_softmax

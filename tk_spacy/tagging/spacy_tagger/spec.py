@@ -7,28 +7,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.tagging.base import check_upos
 from tk_spacy.tagging.spacy_tagger.config import config_text, default_steps
 from tk_spacy.tagging.spacy_tagger.kind import KIND
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.validation import Limits, check_names_of, check_values
 
-SETTINGS = ("max_steps", "seed")
 SECONDS = 0.15
 """Of a step."""
 
 
 def make(name: str, settings: Mapping[str, Any], seed: int) -> SpacyTaggerSpec:
     """A spec from settings by name; raises UserError for bad ones."""
-    for key, value in settings.items():
-        if key not in SETTINGS:
-            raise UserError(f"{key!r} is no setting; choose from {', '.join(SETTINGS)}")
-        if not isinstance(value, int) or value < (key == "max_steps"):
-            raise UserError(f"{key} is {value!r}; it must be {int(key == 'max_steps')} or more")
-    return SpacyTaggerSpec(
-        name=name, seed=settings.get("seed", seed), max_steps=settings.get("max_steps")
-    )
+    own = SpacyTaggerSettings(**{"seed": seed, **check_names_of(SpacyTaggerSettings, settings)})
+    return SpacyTaggerSpec(name=name, seed=own.seed, max_steps=own.max_steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpacyTaggerSettings:
+    """What a user chooses; see `SpacyTaggerSpec`."""
+
+    max_steps: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_values(self, LIMITS)
+
+
+LIMITS: Limits = {"max_steps": (1, 10_000_000), "seed": (0, 2**32 - 1)}
+"""Lowest and highest value of each setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +66,7 @@ class SpacyTaggerSpec:
 
     def check(self, sentences: Sequence[Sentence]) -> None:
         """Raises UserError for columns that spaCy cannot take, or where no word has a tag."""
-        from tk_spacy.parsers.spacy_transition.loading import check_sentences  # noqa: PLC0415
+        from tk_spacy.spacy_io.conversion import check_sentences  # noqa: PLC0415
 
         check_sentences(sentences)
         check_upos(sentences)

@@ -110,11 +110,13 @@ def _together(
     if asked not in (None, usual) and usual in PRESETS:
         before = {**defaults, **PRESETS[usual]}
         of_file = {name: value for name, value in of_file.items() if value != before[name]}
-    values = {**defaults, **of_file, **of_changes}
+    said = {**of_file, **of_changes}
+    values = {**defaults, **said}
     preset = asked or usual
     if preset not in PRESETS:
         return {**values, PRESET: preset}  # refused with the other options
-    return {**defaults, **preset_values(preset, values), **of_file, **of_changes, PRESET: preset}
+    of_preset = preset_values(preset, values, names_parsers="parsers.names" in said)
+    return {**defaults, **of_preset, **said, PRESET: preset}
 
 
 def raw_values(config: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:

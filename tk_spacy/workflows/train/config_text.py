@@ -19,6 +19,7 @@ from tk_spacy.workflows.train.config_schema import (
     SETTINGS,
 )
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.presets import GOVERNED
 
 TRAINING_CFG = "training.cfg"
 """The config of its training, in a model's directory."""
@@ -35,10 +36,15 @@ ${{section.name}} stands for another setting's value.  Relative paths start wher
 run.  A setting that is left out has its default."""
 
 
+OF_PRESET = """
+Settings behind a # are the preset's to say, and stand as --preset standard has them: take the # \
+away to settle one whatever the preset."""
+
+
 def default_config() -> str:
-    """A config with all settings at their defaults."""
+    """A config with all settings at their defaults; those that presets differ in are comments."""
     values = {name: setting.default for name, setting in SETTINGS.items()}
-    return config_text(values, {})
+    return config_text(values, {}, of_preset=GOVERNED)
 
 
 def training_config(options: TrainOptions) -> str:
@@ -56,12 +62,14 @@ def config_text(
     files: Mapping[str, Mapping[str, Path]],
     *,
     left_out: Collection[str] = (),
+    of_preset: Collection[str] = (),
 ) -> str:
     """A config with these values by dotted name, and the files of the file parsers.
 
-    left_out: names of sections.
+    left_out: names of sections.  of_preset: settings that are left to the preset, as comments.
     """
-    blocks = ["\n".join(_comment(line) for line in HEAD.format(version=__version__).split("\n"))]
+    head = HEAD.format(version=__version__) + (OF_PRESET if of_preset else "")
+    blocks = ["\n".join(_comment(line) for line in head.split("\n"))]
     for section, settings in SECTIONS.items():
         if section in left_out:
             continue
@@ -69,7 +77,10 @@ def config_text(
         # Settings that share a comment stand below it together.
         named = [(f"{section}.{name}", name) for name in settings]
         for about, group in groupby(named, key=lambda both: SETTINGS[both[0]].about):
-            lines = [f"{name} = {value_text(values[dotted])}" for dotted, name in group]
+            lines = [
+                f"{'# ' * (dotted in of_preset)}{name} = {value_text(values[dotted])}"
+                for dotted, name in group
+            ]
             blocks.append("\n".join([_comment(about), *lines]))
         if section == FILES:
             for source, parts in files.items():

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tk_spacy.ensemble.jackknife import LISTING_SECONDS
+from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.base import Trainable
-from tk_spacy.parsers.biaffine.blas import one_thread
 from tk_spacy.workflows.train.inputs import Plan
 
 RERANKER_SECONDS = 0.0025

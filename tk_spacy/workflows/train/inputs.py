@@ -186,6 +186,8 @@ def make_plan(options: TrainOptions) -> Plan:
         title=options.title or found.title,
         folds=read.folds,
     )
+    if plan.trains_parsers:
+        _check_for_spacy(plan)
     if options.tags == "own":
         plan = _with_tagger(plan)
     plan = _with_tokenizer(plan)
@@ -214,6 +216,14 @@ def fold_plan(plan: Plan, train: list[Sentence], held_out: list[Sentence]) -> Pl
     return replace(
         plan, parts=parts, inventory=inventory, parsers=_parsers(plan.options, parts), notes=()
     )
+
+
+def _check_for_spacy(plan: Plan) -> None:
+    """Raises UserError, before anything is trained, for what the pipeline's Docs cannot hold."""
+    from tk_spacy.spacy_io.conversion import check_sentences  # noqa: PLC0415  (it imports spaCy)
+
+    for part in plan.parts.values():
+        check_sentences(part.sentences)
 
 
 def _check_cross_validation(plan: Plan) -> None:

@@ -81,8 +81,8 @@ class TrainOptions:
     name, version, licence: of the model, for spaCy's meta.json and `spacy package`; the name in
         letters, digits and underscores, None for the title's; an empty licence is the
         treebank's.
-    asked: names of options ("folds", "sampling.order") that the user named, be it their defaults;
-        none is silently ignored.
+    asked: names of options ("folds", "sampling.order") that the user named, be it their defaults:
+        where they have no effect beside the others, that is a mistake.
     """
 
     train: Path | tuple[Path, ...]
@@ -213,6 +213,8 @@ class TrainOptions:
             "max_steps": self.max_steps is not None,
             "no backward twin": not self.backward,
             f"search by {self.search}": self.search != SEARCHES[0],
+            "backward": "backward" in self.asked,
+            "search": "search" in self.asked,
         }
         of_parser: dict[str, list[str]] = {
             SPACY: [name for name, given in of_spacy.items() if given],
@@ -220,6 +222,10 @@ class TrainOptions:
         for parser, settings in self.parser_settings.items():
             kind = get_kind(parser)
             of_parser.setdefault(parser, []).extend(map(kind.concerns, settings))
+        for name in sorted(self.asked):
+            parser, _, setting = name.partition(".")
+            if setting and (known := find_kind(parser)) is not None:
+                of_parser.setdefault(parser, []).append(known.concerns(setting))
         for parser, asked in of_parser.items():
             if asked and parser not in kinds(self.parsers):
                 raise UserError(

@@ -39,10 +39,12 @@ SUMMARY = {
 }
 """What each is, for help."""
 
+GOVERNED = frozenset(name for values in PRESETS.values() for name in values)
+"""Settings that some preset has at another value than the defaults."""
+
 KINDS_WITH_SETTINGS = {
     name.split(".")[1]
-    for values in PRESETS.values()
-    for name in values
+    for name in GOVERNED
     if name.startswith("parsers.") and name != "parsers.names"
 }
 """Kinds of parsers of which a preset says something."""
@@ -53,10 +55,13 @@ def presets_help() -> str:
     return "; ".join(f"{name}: {SUMMARY[name]}" for name in NAMES)
 
 
-def preset_values(preset: Preset, said: Mapping[str, Any]) -> dict[str, Any]:
+def preset_values(
+    preset: Preset, said: Mapping[str, Any], *, names_parsers: bool
+) -> dict[str, Any]:
     """The settings of a preset that concern a training.
 
-    said: all settings without it, the user's and the defaults.  What the preset says of parsers
+    said: all settings without it, the user's and the defaults.  names_parsers: whether the user
+    named the parsers.  What the preset says of parsers
     that the user leaves out, and of tags where those of the files are taken, is left out; where
     lists of train are ready, from parsers that are known, all of it.
     """
@@ -68,7 +73,7 @@ def preset_values(preset: Preset, said: Mapping[str, Any]) -> dict[str, Any]:
     if said["parsers.spacy.pipeline"] is not None:
         del_section(values, f"parsers.{SPACY}")
     names = said["parsers.names"]
-    if names == DEFAULT_PARSERS:
+    if not names_parsers:
         names = values.get("parsers.names", names)
     kinds = {name.partition(":")[0] for name in names}
     for kind in KINDS_WITH_SETTINGS - kinds:
