@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from treebank_folders import QUICK, quick_arguments, write_folder
 
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import FINAL
-from tk_spacy.treebank.conllu import write_conllu
+from tk_spacy.treebank.conllu import load_treebank, write_conllu
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train import releases
 from tk_spacy.workflows.train.config import train_options
@@ -148,6 +149,21 @@ def test_releases_are_made_again_where_something_changed(tmp_path: Path) -> None
     # What is damaged is none of ours any more.
     (output / "UD_B" / "report.json").write_text("{", encoding="utf-8")
     assert states(train_treebanks(job)) == [("UD_A", "up to date"), ("UD_B", "trained")]
+
+
+def test_releases_look_into_the_files_that_settings_name(tmp_path: Path) -> None:
+    a, _, _ = release(tmp_path)
+    table = tmp_path / "classes.tsv"
+    (form, *_) = load_treebank(a / "x_syn-ud-train.conllu")[0].forms
+    table.write_text(f"{form}\tx\n", encoding="utf-8")
+    more = {"reranker.properties": [f"table:{table}"], "reranker.kernel_parts": ["arc"]}
+    wanted = options(tmp_path / "models", a, **more)
+    results = train_treebanks(wanted)
+    assert states(results) == [("UD_A", "trained")], results[0].error
+    assert states(train_treebanks(wanted)) == [("UD_A", "up to date")]
+    table.write_text(f"{form}\ty\n", encoding="utf-8")
+    os.utime(table, (time.time() + 60,) * 2)
+    assert states(train_treebanks(wanted)) == [("UD_A", "failed")]
 
 
 def test_releases_tell_at_once_what_cannot_be_trained(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tk_spacy.about import __version__
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import FINAL, TrainReport
+from tk_spacy.features.word_properties import Extra
 from tk_spacy.utils.atomic_files import is_model
 from tk_spacy.utils.progress import Progress, Within
 from tk_spacy.utils.workdir import check_outside, check_writable
@@ -214,8 +215,27 @@ def _report_of_the_same(job: TrainOptions) -> TrainReport | None:
         and _settings(before) == _settings(job)
         and all(known.get(part, {}).get("sha256") == digest for part, digest in digests.items())
         and known.keys() - {"dev"} == digests.keys() - {"dev"}
+        and not _changed_since(_named_files(job), (job.output / REPORT_JSON).stat().st_mtime)
     )
     return report if same else None
+
+
+def _named_files(job: TrainOptions) -> list[Path]:
+    """What settings name beside the treebank: spaCy configs, pipelines, tables of words."""
+    names = [name for own in (job.settings.properties, *job.parser_extras) for name in own]
+    tables = [Path(extra.argument) for extra in map(Extra.parse, names) if extra.kind == "table"]
+    others = {job.workdir, *job.train_paths, job.dev, job.test}
+    return [path for path in (*job.kept_paths, *tables) if path not in others]
+
+
+def _changed_since(paths: Iterable[Path], time: float) -> bool:
+    """Whether a file, or one in a directory, is newer; a package's name is no path."""
+    return any(
+        file.stat().st_mtime > time
+        for path in paths
+        if path.exists()
+        for file in (path, *path.rglob("*"))
+    )
 
 
 def _settings(options: TrainOptions) -> dict[str, Any]:
