@@ -55,7 +55,7 @@ def test_readme_is_short_and_its_first_screen_in_order() -> None:
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
     assert len(lines) <= 150
     text = "\n".join(lines)
-    order = ["**In** goes", "**Out** comes", "$ tk-spacy ", "gold tags", "docs/results.md"]
+    order = ["**In** goes", "**Out** comes", "$ tk-spacy ", "**predicted tags**", "docs/results.md"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
 
