@@ -96,8 +96,8 @@ BUGS = [
     ),
     Bug(
         "the scores of parsers that work side by side are swapped",
-        "return list(pool.map(stop.run, questions))",
-        "return list(pool.map(stop.run, questions))[::-1]",
+        "return [future.result() for future in asked]",
+        "return [future.result() for future in asked][::-1]",
         (LISTS,),
     ),
     Bug(

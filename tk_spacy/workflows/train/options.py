@@ -213,8 +213,9 @@ class TrainOptions:
             "max_steps": self.max_steps is not None,
             "no backward twin": not self.backward,
             f"search by {self.search}": self.search != SEARCHES[0],
-            "backward": "backward" in self.asked,
-            "search": "search" in self.asked,
+            # Beside ready lists they are refused for another reason.
+            "backward": "backward" in self.asked and self.candidates is None,
+            "search": "search" in self.asked and self.candidates is None,
         }
         of_parser: dict[str, list[str]] = {
             SPACY: [name for name, given in of_spacy.items() if given],
