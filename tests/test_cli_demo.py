@@ -53,3 +53,14 @@ def test_cli_demo_refuses_a_directory_with_a_model(tmp_path: Path) -> None:
     assert "exists already" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert invoke("demo", "--sentences", 3).exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["train", "dev", "test"])
+def test_cli_demo_replaces_no_treebank(tmp_path: Path, name: str) -> None:
+    own = tmp_path / f"{name}.conllu"
+    own.write_text("# mine\n", encoding="utf-8")
+    result = invoke("demo", tmp_path)
+    assert result.exit_code == 1
+    assert f"{own}: exists already" in " ".join(result.stderr.split()).replace(" /", "/")
+    assert own.read_text(encoding="utf-8") == "# mine\n"
+    assert [path.name for path in tmp_path.iterdir()] == [own.name]

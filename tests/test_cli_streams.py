@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from tk_spacy.cli.app import app
 from tk_spacy.errors import UserError
 from tk_spacy.treebank.conllu import read_conllu, write_conllu
+from tk_spacy.utils.atomic_files import atomic_output
 from tk_spacy.workflows.files.batch import find_jobs
 
 
@@ -151,3 +152,29 @@ def test_cli_a_directory_into_the_name_of_a_file(tmp_path: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
     assert "out.conllu: the name of a file, but" in result.stderr
     assert not (tmp_path / "out.conllu").exists()
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1"])
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd here")
+def test_standard_output_by_its_path_is_no_file_to_replace(tmp_path: Path, name: str) -> None:
+    target = tmp_path / "log"
+    code = (
+        "import sys; from tk_spacy.utils.atomic_files import atomic_output\n"
+        f"with atomic_output({name!r}) as out: out.write(b'new\\n')"
+    )
+    target.write_bytes(b"old\n")
+    with target.open("ab") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert target.read_bytes() == b"old\nnew\n"
+    piped = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert piped.stdout == b"new\n"
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd here")
+def test_a_pipe_by_its_descriptor_is_written_to() -> None:
+    reading, writing = os.pipe()
+    with atomic_output(f"/dev/fd/{writing}") as out:
+        out.write(b"new\n")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        assert stream.read() == b"new\n"

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import spacy
 from memorising_tagger import MemorisingTagger
+from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.util import registry
 
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline import tagged_corpus
 from tk_spacy.pipeline.tagged_corpus import REGISTERED, create_jackknifed_reader
-from tk_spacy.spacy_io.gold import gold_sentences
+from tk_spacy.spacy_io.gold import gold_sentences, tagged_sentences
 from tk_spacy.tagging import kinds
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
@@ -55,7 +57,7 @@ def test_tagged_corpus_no_tagger_saw_what_it_tags(
         assert tuple(t.pos_ for t in example.reference) == sentence.upos
         assert tuple(t.lemma_ for t in example.reference) == sentence.lemmas
     # Parsers learn from what the words are tagged with, taggers from what is right.
-    met, right = gold_sentences(examples), gold_sentences(examples, tags="gold")
+    met, right = gold_sentences(examples), tagged_sentences(examples)
     assert {tag for s in met for tag in s.upos} == {"X"}
     assert [s.upos for s in right] == [s.upos for s in gold]
     assert [s.heads.tolist() for s in met] == [s.heads.tolist() for s in gold]
@@ -104,3 +106,18 @@ def test_tagged_corpus_files_that_cannot_be(tmp_path: Path) -> None:
     write_conllu(path, [untagged] * 6)
     with pytest.raises(UserError, match=r"a\.conllu: no word has UPOS"):
         list(create_jackknifed_reader(path)(nlp))
+
+
+def test_taggers_learn_from_sentences_without_trees() -> None:
+    nlp = spacy.blank("xx")
+    reference = Doc(
+        nlp.vocab,
+        words=["the", "cat", "sat", "it", "ran"],
+        pos=["DET", "NOUN", "VERB", "PRON", "VERB"],
+        sent_starts=[True, False, False, True, False],
+    )
+    first, second = tagged_sentences([Example(nlp.make_doc("the cat sat it ran"), reference)])
+    assert (first.forms, first.upos) == (("the", "cat", "sat"), ("DET", "NOUN", "VERB"))
+    assert (second.forms, second.upos) == (("it", "ran"), ("PRON", "VERB"))
+    with pytest.raises(UserError, match="the training examples hold no words"):
+        tagged_sentences([])

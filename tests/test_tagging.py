@@ -281,3 +281,16 @@ def test_tagging_without_a_tagger() -> None:
         list(FileTags("own", none)(iter([SENTENCE])))
     with pytest.raises(UserError, match="tags is 'mine'; choose from auto, gold, own"):
         check_choice("tags", "mine", TAG_CHOICES)
+
+
+@pytest.mark.parametrize("column", ["forms", "lemmas", "xpos"])
+def test_udpipe_tagger_tells_what_it_cannot_store(column: str) -> None:
+    values = {"forms": ("a", "b"), "upos": ("X", "X"), column: ("ä" * 126, "b")}
+    sentence = replace(Sentence.from_columns(**values), path="t.conllu", line=7)
+    name = {"forms": "FORM", "lemmas": "LEMMA", "xpos": "XPOS"}[column]
+    spec = make_tagger("udpipe")
+    with pytest.raises(
+        UserError, match=rf"sentence in line 7: {name} .* has 252 bytes, and UDPipe"
+    ):
+        spec.check([sentence])
+    spec.check([Sentence.from_columns(**{**values, column: ("ä" * 125, "b")})])

@@ -15,7 +15,7 @@ from typing import TextIO
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.opened import STDIN, STDIN_NAME
 from tk_spacy.treebank.text_files import file_start, looks_like_conllu
-from tk_spacy.utils.atomic_files import STDOUT
+from tk_spacy.utils.atomic_files import names_stdout
 
 READER_LEFT = 141
 """Exit code, as a shell gives it to a program that SIGPIPE ended."""
@@ -122,4 +122,4 @@ def _forget(stream: TextIO) -> None:
 
 def is_stdout(path: Path) -> bool:
     """Whether an output goes to standard output."""
-    return path == Path(STDOUT)
+    return names_stdout(path)

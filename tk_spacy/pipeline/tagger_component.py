@@ -130,6 +130,6 @@ class TaggerComponent(TrainedComponent[Trained, "tuple[Sequence[int], Tags]"]):
         if model is not None:
             self._load(model)
             return
-        from tk_spacy.spacy_io.gold import gold_sentences  # noqa: PLC0415
+        from tk_spacy.spacy_io.gold import tagged_sentences  # noqa: PLC0415
 
-        self.tagger = self._train(gold_sentences(get_examples(), tags="gold"))
+        self.tagger = self._train(tagged_sentences(get_examples()))

@@ -94,6 +94,13 @@ def is_model(path: Path) -> bool:
 STDOUT = "-"
 """A path to write to that stands for standard output."""
 
+_STDOUTS = (STDOUT, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
+def names_stdout(path: str | os.PathLike[str]) -> bool:
+    """Whether a path stands for standard output: the file behind it is not ours to replace."""
+    return os.fspath(path) in _STDOUTS
+
 
 @contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -101,7 +108,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     STDOUT is written to as the content comes.
     """
-    if os.fspath(path) == STDOUT:
+    if names_stdout(path):
         try:
             sys.stdout.flush()
             yield sys.stdout.buffer
@@ -114,8 +121,10 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     target = Path(os.path.realpath(path))
     try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("wb") as out:  # a device or pipe cannot be replaced
+        # As it was named: of a pipe's /dev/fd/63 the real path is no path.
+        named = Path(path)
+        if named.exists() and not named.is_file() and not named.is_dir():
+            with named.open("wb") as out:  # a device or pipe cannot be replaced
                 yield out
             return
         if target.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -90,19 +91,13 @@ def demo(
 
     The directory then holds the treebank's three files and `model`.  The same arguments give the
     same scores and example.  epochs: of the sampling parser, max_steps: of spaCy's; None for the
-    demonstration's own.  Raises UserError where there is a model already.
+    demonstration's own.  Raises UserError where there is a model, or another treebank, already.
     """
     model = directory / "model"
     trained = kinds(parsers)
     if model.exists():
         raise UserError(f"{model}: exists already; choose another directory")
-    files = write_treebank(
-        directory,
-        train=sentences,
-        dev=max(20, sentences // 4),
-        test=max(20, sentences),  # large: the steps are told apart by a point or less
-        seed=seed,
-    )
+    files = _write_files(directory, sentences=sentences, seed=seed)
     with resources.as_file(resources.files("tk_spacy.configs") / "small.cfg") as config:
         of_spacy: dict[str, Any] = {}
         if SPACY in trained:
@@ -131,6 +126,29 @@ def demo(
     gold = load_treebank(files["test"])
     before, after = _parsed(model, gold, threads=threads)
     return DemoResult(report=report, example=most_mended(gold, before, after))
+
+
+def _write_files(directory: Path, *, sentences: int, seed: int) -> dict[str, Path]:
+    """Write the treebank.  Raises UserError where files of another one are in its place."""
+
+    def write(where: Path) -> dict[str, Path]:
+        return write_treebank(
+            where,
+            train=sentences,
+            dev=max(20, sentences // 4),
+            test=max(20, sentences),  # large: the steps are told apart by a point or less
+            seed=seed,
+        )
+
+    names = [directory / f"{part}.conllu" for part in ("train", "dev", "test")]
+    there = [path for path in names if path.exists()]
+    if there:  # all of them ours, left by a demonstration that was stopped?
+        with tempfile.TemporaryDirectory() as folder:
+            own = {path.name: path.read_bytes() for path in write(Path(folder)).values()}
+        for path in there:
+            if not path.is_file() or path.read_bytes() != own[path.name]:
+                raise UserError(f"{path}: exists already; choose another directory")
+    return write(directory)
 
 
 def _parser_settings(trained: set[str], epochs: int | None) -> dict[str, dict[str, Any]]:

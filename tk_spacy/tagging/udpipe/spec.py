@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tk_spacy.errors import UserError
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.tagging.base import check_upos
@@ -15,6 +16,8 @@ from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.validation import check_names_of
 
+MOST_BYTES = 250
+"""Of a form, lemma or tag, in UTF-8: UDPipe stores their lengths in a byte."""
 SECONDS = 0.0003
 """Of a word in one iteration."""
 
@@ -50,8 +53,18 @@ class UdpipeTaggerSpec:
         return [self.format, version(), asdict(self.settings)]
 
     def check(self, sentences: Sequence[Sentence]) -> None:
-        """Raises UserError where no word has a tag."""
+        """Raises UserError where no word has a tag, and for a word that UDPipe cannot store."""
         check_upos(sentences)
+        for sentence in sentences:
+            columns = {"FORM": sentence.forms, "LEMMA": sentence.lemmas, "XPOS": sentence.xpos}
+            for column, values in columns.items():
+                longest = max(values, key=lambda value: len(value.encode()))
+                if (size := len(longest.encode())) > MOST_BYTES:
+                    raise UserError(
+                        f"sentence in line {sentence.line}: {column} {longest[:20] + '...'!r} has "
+                        f"{size} bytes, and UDPipe's tagger takes {MOST_BYTES}; choose another "
+                        "tagger"
+                    )
 
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""

@@ -14,7 +14,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
-from tk_spacy.utils.atomic_files import STDOUT
+from tk_spacy.utils.atomic_files import STDOUT, names_stdout
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.utils.workdir import WORK_MARK
@@ -279,8 +279,8 @@ def find_jobs(inputs: Sequence[Path], output: Path, *, form: InputForm = "auto")
         if path.suffix == PACKED and not path.is_dir():
             raise UserError(f"{path}: a packed file, which is not read; unpack it first")
     if len(inputs) == 1 and not inputs[0].is_dir():
-        if output == Path(STDOUT):
-            return [Job(inputs[0], output)]
+        if names_stdout(output):
+            return [Job(inputs[0], Path(STDOUT))]
         name = result_name(inputs[0], form).name
         target = output / name if output.is_dir() else output
         jobs = [Job(inputs[0], target)]
