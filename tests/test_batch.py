@@ -291,3 +291,13 @@ def test_batch_needs_no_trees_and_keeps_all_else(tmp_path: Path) -> None:
 
     assert other_columns(tmp_path / "c.conllu") == other_columns(odd)
     assert all(s.has_tree for s in read_conllu(tmp_path / "c.conllu"))
+
+
+def test_batch_takes_paths_as_texts(tmp_path: Path) -> None:
+    model = lists_training()[0]
+    source, target = list_files()["test"], tmp_path / "out.conllu"
+    (result,) = rerank_files(str(model), [str(source)], str(target))
+    assert result.target == str(target)
+    assert open_model(str(model)).path == model
+    with pytest.raises(UserError, match="no input is given"):
+        rerank_files(str(model), [], str(target))

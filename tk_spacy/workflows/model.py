@@ -290,11 +290,12 @@ def merged_in_order(
     return MergedSource(ordered, n_threads=n_threads)
 
 
-def open_model(path: Path) -> Model:
+def open_model(path: str | Path) -> Model:
     """The model in a directory, its parser not yet loaded.
 
     Raises UserError where there is no such directory, or no model of ours in it.
     """
+    path = Path(path)
     places = model_places(path, RERANKER_FORMAT, maker="train", factory="tk_reranker")
     component = None if places[0] == path else places[0].name
     if component is None and (kind := stored_kind(path)) is not None:

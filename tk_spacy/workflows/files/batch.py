@@ -51,9 +51,9 @@ FILE_SUFFIXES = (*CONLLU_SUFFIXES, TEXT_SUFFIX)
 
 
 def rerank_files(
-    model: Path,
-    inputs: Sequence[Path],
-    output: Path,
+    model: str | Path,
+    inputs: Sequence[str | Path],
+    output: str | Path,
     *,
     k: int | None = None,
     parser_files: Mapping[str, Path] | None = None,
@@ -82,10 +82,11 @@ def rerank_files(
     (see `records`).  A file that tk-spacy did not make, or that was changed since, is replaced only
     with `overwrite`; so is a single file that another command made.
     """
-    files = ExternalFiles(dict(parser_files or {}), tuple(inputs))
+    model, places = Path(model), [Path(path) for path in inputs]
+    files = ExternalFiles(dict(parser_files or {}), tuple(places))
     return _work_on_files(
         model, partial(_open_reranker, model, k, files, deps, tags, form),
-        inputs, output, command="rerank",
+        places, Path(output), command="rerank",
         settings={"k": k, "deps": deps}, tags=tags, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
@@ -93,9 +94,9 @@ def rerank_files(
 
 
 def parse_files(
-    model: Path,
-    inputs: Sequence[Path],
-    output: Path,
+    model: str | Path,
+    inputs: Sequence[str | Path],
+    output: str | Path,
     *,
     k: int | None = None,
     deps: Deps = "blank",
@@ -111,9 +112,10 @@ def parse_files(
     All else is as in `rerank_files`.
     k: None for the best trees, else the length of k-best lists.
     """
+    model, places = Path(model), [Path(path) for path in inputs]
     return _work_on_files(
         model, partial(_open_parser, model, k, deps, tags, form),
-        inputs, output, command="parse",
+        places, Path(output), command="parse",
         settings={"k": k, "deps": deps}, tags=tags, form=form,
         overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
@@ -190,6 +192,8 @@ def _work_on_files(
     check_choice("input form", form, INPUT_FORMS)
     if model.is_file():  # before the files: perhaps the arguments are swapped
         raise UserError(f"{model}: a file, not a model directory; the model is given first")
+    if not inputs:
+        raise UserError("no input is given; name a file or directory")
     jobs = find_jobs(inputs, output, form=form)
     one_file = len(inputs) == 1 and not inputs[0].is_dir()
     for path in inputs:

@@ -56,7 +56,7 @@ def load_value(text: str) -> Any:
 
 
 def train_options(
-    config: Path | None = None,
+    config: str | Path | None = None,
     changes: Mapping[str, Any] | None = None,
     *,
     overwrite: bool = False,
@@ -68,6 +68,7 @@ def train_options(
     overwrite: replace a model that is there.
     Raises UserError, naming file, line and setting, for what cannot be read or does not exist.
     """
+    config = None if config is None else Path(config)
     changes = dict(changes or {})
     values = {name: setting.default for name, setting in SETTINGS.items()}
     files: dict[str, Any] = {}
