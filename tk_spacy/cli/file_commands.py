@@ -11,10 +11,11 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import EXIT_ERROR, Shell
-from tk_spacy.cli.streams import is_stdout, standard_input
+from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.data_notes import missing_note
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, DepsCount
+from tk_spacy.utils.atomic_files import names_stdout
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.utils.validation import Choice, check_choice
 from tk_spacy.workflows.files.batch import total
@@ -134,7 +135,7 @@ def run_on_files(
     work: takes inputs, output, and the keywords `deps` and `progress`.  reranked: whether it
         chooses among trees.
     """
-    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
+    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=names_stdout(output))
     with shell.guard(on_interrupt=lambda: "finished files are kept"):
         with standard_input(inputs) as given, progress_of(shell) as progress:
             results = work(

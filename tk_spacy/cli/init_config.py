@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.shell import Json, Quiet, Shell
-from tk_spacy.cli.streams import is_stdout
 from tk_spacy.errors import UserError
-from tk_spacy.utils.atomic_files import atomic_output
+from tk_spacy.utils.atomic_files import atomic_output, names_stdout
 from tk_spacy.workflows.train.config_schema import SETTINGS
 from tk_spacy.workflows.train.config_text import default_config
 
@@ -37,9 +36,9 @@ def init_config_cli(
 
         tk-spacy train train.conllu --dev dev.conllu -o model --set reranker.iterations=5
     """
-    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
+    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=names_stdout(output))
     with shell.guard():
-        if not is_stdout(output) and output.exists() and not overwrite:
+        if not names_stdout(output) and output.exists() and not overwrite:
             raise UserError(f"{output}: exists already; --overwrite replaces it")
         with atomic_output(output) as file:
             file.write(default_config().encode("utf-8"))

@@ -21,11 +21,12 @@ from tk_spacy.cli.file_commands import (
     tell,
 )
 from tk_spacy.cli.shell import Json, Quiet, Shell
-from tk_spacy.cli.streams import is_stdout, standard_input
+from tk_spacy.cli.streams import standard_input
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K
 from tk_spacy.parsers.names import SEARCHES
 from tk_spacy.treebank.data_notes import missing_note
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, DepsCount
+from tk_spacy.utils.atomic_files import names_stdout
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.workflows.files.inputs import INPUT_FORMS
 from tk_spacy.workflows.files.tagging import TAG_CHOICES
@@ -99,7 +100,7 @@ def kbest_cli(
 
         tk-spacy kbest model text.txt -o text.kbest.conllu
     """
-    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=is_stdout(output))
+    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=names_stdout(output))
     with shell.guard():
         with standard_input([source]) as given, progress_of(shell) as progress:
             counted = kbest(

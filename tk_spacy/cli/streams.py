@@ -15,7 +15,6 @@ from typing import TextIO
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.opened import STDIN, STDIN_NAME
 from tk_spacy.treebank.text_files import file_start, looks_like_conllu
-from tk_spacy.utils.atomic_files import names_stdout
 
 READER_LEFT = 141
 """Exit code, as a shell gives it to a program that SIGPIPE ended."""
@@ -118,8 +117,3 @@ def _forget(stream: TextIO) -> None:
     """Let what is still to be written to a stream go nowhere."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def is_stdout(path: Path) -> bool:
-    """Whether an output goes to standard output."""
-    return names_stdout(path)

@@ -38,7 +38,7 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     """A component with one trained model, which it applies to Docs in place.
 
     ATTRIBUTE: what the component calls its model.
-    BATCH_SIZE: Docs that `pipe` takes at a time unless it is told.
+    BATCH_SIZE: Docs that `pipe` takes at a time, at most.
     """
 
     ATTRIBUTE: ClassVar[str]

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 
-def gold_sentences(
-    examples: Iterable[Example],
-) -> list[Sentence]:
+def gold_sentences(examples: Iterable[Example]) -> list[Sentence]:
     """The sentences of the references, with their trees.
 
     Tags are those of the predicted Doc where it has some, as it will when the model is applied,

@@ -231,7 +231,7 @@ def _named_files(job: TrainOptions) -> list[Path]:
 def _changed_since(paths: Iterable[Path], time: float) -> bool:
     """Whether a file, or one in a directory, is newer; a package's name is no path."""
     return any(
-        file.stat().st_mtime > time
+        file.lstat().st_mtime > time  # a link may lead nowhere
         for path in paths
         if path.exists()
         for file in (path, *path.rglob("*"))
