@@ -15,12 +15,8 @@ from tk_spacy.errors import OptionError, UserError
 from tk_spacy.parsers.kinds import all_kinds
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
-from tk_spacy.workflows.train.config import (
-    idle_settings,
-    is_spacy_config,
-    load_value,
-    train_options,
-)
+from tk_spacy.workflows.train.config import idle_settings, train_options
+from tk_spacy.workflows.train.config_file import is_spacy_config, load_value
 from tk_spacy.workflows.train.config_schema import SETTINGS
 from tk_spacy.workflows.train.config_text import default_config, training_config
 from tk_spacy.workflows.train.options import TrainOptions

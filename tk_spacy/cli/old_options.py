@@ -19,7 +19,7 @@ from tk_spacy.errors import OptionError
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.parsers.names import EARLIER_PARSERS, SAMPLING, SPACY
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
-from tk_spacy.workflows.train.config import load_value, value_text
+from tk_spacy.workflows.train.config_file import load_value, value_text
 from tk_spacy.workflows.train.config_schema import SETTINGS
 
 

@@ -16,12 +16,8 @@ from tk_spacy.cli.training import show_training, show_treebanks
 from tk_spacy.errors import OptionError
 from tk_spacy.parsers.kinds import parsers_help
 from tk_spacy.parsers.names import DEFAULT_PARSERS
-from tk_spacy.workflows.train.config import (
-    idle_settings,
-    is_spacy_config,
-    raw_values,
-    train_options,
-)
+from tk_spacy.workflows.train.config import idle_settings, raw_values, train_options
+from tk_spacy.workflows.train.config_file import is_spacy_config
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
 from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET

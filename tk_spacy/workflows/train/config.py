@@ -6,18 +6,16 @@ comments on lines of their own, and ${section.name} for another setting's value.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from collections.abc import Iterator, Mapping
-from configparser import Error as ConfigParserError
+from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
+from tk_spacy.workflows.train.config_file import places_of, read_config
 from tk_spacy.workflows.train.config_schema import (
     EXPECTED,
     FILES,
@@ -25,7 +23,6 @@ from tk_spacy.workflows.train.config_schema import (
     OF_KINDS,
     OF_RERANKER,
     RERANKER,
-    SECTIONS,
     SETTINGS,
     Setting,
 )
@@ -33,26 +30,8 @@ from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.presets import PRESETS, preset_values
 from tk_spacy.workflows.train.treebanks import PARTS
 
-if TYPE_CHECKING:
-    from confection import Config
-
 PRESET = "training.preset"
 NEEDED = ("paths.train", "paths.output")
-OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system"}
-"""Sections that a spaCy training config has, and ours has not."""
-
-NO_CONFIG = (ConfigParserError, ValueError, LookupError, TypeError)
-"""What confection raises for a text that it cannot read; its own error is a ValueError."""
-
-_HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
-
-
-def load_value(text: str) -> Any:
-    """The value that a text stands for: JSON where it is JSON, else the text itself."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def train_options(
@@ -74,8 +53,8 @@ def train_options(
     files: dict[str, Any] = {}
     # A file's own preset is wanted, as it stands there (see `_together`).
     others = {name: value for name, value in changes.items() if name != PRESET}
-    given = {} if config is None else _read(config, others)
-    places: dict[str, str] = {} if config is None else _places(config)
+    given = {} if config is None else read_config(config, others)
+    places: dict[str, str] = {} if config is None else places_of(config)
     said: dict[str, dict[str, Any]] = {}
     for source, where in ((given, str(config)), (changes, "")):
         own = said[where] = {}
@@ -125,7 +104,7 @@ def raw_values(config: Path | None, changes: Mapping[str, Any]) -> dict[str, Any
 
     Raises UserError for a file that cannot be read.
     """
-    return {**({} if config is None else _read(config, changes)), **changes}
+    return {**({} if config is None else read_config(config, changes)), **changes}
 
 
 def _place_of(text: str, places: Mapping[str, str]) -> str:
@@ -211,10 +190,10 @@ def idle_settings(config: Path, options: TrainOptions) -> list[str]:
         for name, setting in OF_KINDS[kind].items()
         if f"{kind}.{name}" not in options.asked
     }
-    places = _places(config)
+    places = places_of(config)
     return [
         f"{places.get(name, config)}: {name}"
-        for name, value in _read(config, {}).items()
+        for name, value in read_config(config, {}).items()
         if name in idle and _converted(name, idle[name], value, "") != idle[name].default
     ]
 
@@ -250,149 +229,6 @@ def nearest(name: str) -> str:
     last = name.rsplit(".", 1)[-1]
     same = [known for known in SETTINGS if known.rsplit(".", 1)[-1] == last]
     return get_close_matches(name, same or list(SETTINGS), n=1, cutoff=0.0)[0]
-
-
-def is_spacy_config(path: Path) -> bool:
-    """Whether a file is a spaCy training config, and no config of ours; False if unreadable."""
-    try:
-        return _is_of_spacy(_new_config().from_str(_text(path), interpolate=False))
-    except (UserError, *NO_CONFIG):
-        return False
-
-
-def _is_of_spacy(config: Mapping[str, Any]) -> bool:
-    return bool(OF_SPACY & config.keys())
-
-
-def _text(path: Path) -> str:
-    """The text of a file."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is no config: not UTF-8 text ({error.reason})") from error
-
-
-def _missing_sections(text: str) -> list[str]:
-    """The sections above those of a config that are not there themselves, as confection wants."""
-    found = [match[1] for line in text.splitlines() if (match := _HEADER.match(line))]
-    above = {
-        name.rsplit(".", depth)[0] for name in found for depth in range(1, name.count(".") + 1)
-    }
-    return sorted(above - set(found))
-
-
-def _read(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that stand in a file, by dotted name.
-
-    changes: values that ${...} in the file stands for where they are given.
-    """
-    text = _text(path)
-    above = _missing_sections(text)
-    try:
-        if _is_of_spacy(_parse(text, interpolate=False)):
-            raise UserError(
-                f"{path}: a spaCy training config, which configures spaCy's parser alone; give it "
-                "as parsers.spacy.config"
-            )
-        return dict(_flat(_parse(_with_changes(text, changes))))
-    except UserError:
-        raise
-    except NO_CONFIG as error:
-        raise UserError(f"{path}: is no config: {_reason(error, len(above))}") from error
-
-
-def _parse(text: str, *, interpolate: bool = True) -> Config:
-    above = "".join(f"[{name}]\n" for name in _missing_sections(text))
-    return _new_config().from_str(_in_order(above + text), interpolate=interpolate)
-
-
-def _new_config() -> Config:
-    # With pydantic it takes longer to import than all of ours, and most commands read no config.
-    from confection import Config  # noqa: PLC0415
-
-    return Config()
-
-
-def _in_order(text: str) -> str:
-    """The text with each section behind those that it lies in, as confection wants them."""
-    head, *sections = re.split(r"(?m)^(?=[ \t]*\[[^]\n]+\][ \t]*$)", text + "\n")
-    return head + "".join(sorted(sections, key=lambda block: block.split("]")[0].count(".")))
-
-
-def _with_changes(text: str, changes: Mapping[str, Any]) -> str:
-    """The text with changed values in place of its own, so that ${...} stands for the new ones."""
-    for name, value in changes.items():
-        section, _, last = name.rpartition(".")
-        if section not in SECTIONS or isinstance(value, Mapping):
-            continue
-        lines, places = text.splitlines(), _lines_of(text)
-        changed = f"{last} = {value_text(value)}"
-        if (line := places.get(name)) is not None:
-            end = line + 1
-            while end < len(lines) and lines[end][:1].isspace() and lines[end].strip():
-                end += 1  # a value may go on in lines that are set in
-            lines[line:end] = [changed]
-        elif (line := places.get(section)) is not None:
-            lines.insert(line + 1, changed)
-        text = "\n".join(lines)
-    return text
-
-
-def _reason(error: Exception, above: int) -> str:
-    """What confection or configparser says, in one line and without its title.
-
-    above: lines that were put above the file's own.
-    """
-    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-    titles = ("Config validation error", "Make sure the sections", "Error parsing config")
-    said = [line for line in lines if not line.startswith(titles)]
-    return re.sub(
-        r"(line:? )(\d+)",
-        lambda match: f"{match[1]}{int(match[2]) - above}",
-        " ".join(said or lines).replace("'<string>'", "it"),
-    )
-
-
-def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of sections and sections within them, by dotted name."""
-    for name, value in config.items():
-        dotted = f"{above}.{name}" if above else name
-        is_section = dotted in SECTIONS or dotted.startswith(f"{FILES}.")
-        if isinstance(value, dict) and (is_section or value):
-            yield from _flat(value, dotted)
-        elif not (isinstance(value, dict) and is_section):
-            yield dotted, value
-
-
-def _places(path: Path) -> dict[str, str]:
-    """FILE:LINE of each section and setting of a file that can be read."""
-    return {name: f"{path}:{line + 1}" for name, line in _lines_of(_text(path)).items()}
-
-
-def _lines_of(text: str) -> dict[str, int]:
-    """The lines of the sections and settings of a config, from 0, by dotted name."""
-    found, section = {}, ""
-    for number, line in enumerate(text.splitlines()):
-        if header := _HEADER.match(line):
-            section = header[1]
-            found[section] = number
-        elif "=" in line and not line.lstrip().startswith(("#", ";")):
-            found[f"{section}.{line.split('=', 1)[0].strip()}"] = number
-    return found
-
-
-def value_text(value: Any) -> str:
-    """A value as it stands in a config."""
-    if isinstance(value, Path):
-        value = str(value)
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    if isinstance(value, tuple):
-        value = [str(item) if isinstance(item, Path) else item for item in value]
-    # $ begins what stands for another setting's value; as an escape it is a plain character.
-    return json.dumps(value, ensure_ascii=False).replace("$", "\\u0024")
 
 
 def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 
 from tk_spacy.about import __version__
 from tk_spacy.parsers.specs import kinds
-from tk_spacy.workflows.train.config import value_text, values_of
+from tk_spacy.workflows.train.config import values_of
+from tk_spacy.workflows.train.config_file import value_text
 from tk_spacy.workflows.train.config_schema import (
     FILES,
     OF_KINDS,
