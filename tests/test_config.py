@@ -15,7 +15,7 @@ from tk_spacy.errors import OptionError, UserError
 from tk_spacy.parsers.kinds import all_kinds
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
-from tk_spacy.workflows.train.config import idle_settings, train_options
+from tk_spacy.workflows.train.config import train_options
 from tk_spacy.workflows.train.config_file import is_spacy_config, load_value
 from tk_spacy.workflows.train.config_schema import SETTINGS
 from tk_spacy.workflows.train.config_text import default_config, training_config
@@ -26,12 +26,14 @@ DEFAULTS = TrainOptions(
     train=Path("t.conllu"), dev=Path("d.conllu"), output=Path("model"), left_open=LEFT_OPEN
 )
 SAMPLING = {"parsers.names": "sampling"}
+NO_PARSER = "No parser is trained that these settings are of: "
 
 
 def said(made: TrainOptions) -> dict[str, Any]:
-    """All options but the note of which ones were named."""
+    """All options but what is noted of where they come from."""
+    noted = ("asked", "places", "remarks")
     return {
-        name: getattr(made, name) for name in TrainOptions.__dataclass_fields__ if name != "asked"
+        name: getattr(made, name) for name in TrainOptions.__dataclass_fields__ if name not in noted
     }
 
 
@@ -171,9 +173,9 @@ def test_config_of_other_parsers_trees(tmp_path: Path) -> None:
         ("[parsers.spacy]\nbackward = 1\n", "is 1; expected true or false"),
         ("[reranker]\nskip = [1]\n", "expected a list of names"),
         ("[paths]\ntest = true\n", "paths.test is True; expected a file name in quotes, or null"),
-        ("[parsers.sampling]\n# an order\norder = 9\n", ":3: parsers.sampling: order is 9; it"),
-        ("[lists]\nfolds = 1\n", ":2: folds is 1; jackknifing needs at least 2"),
-        ('[reranker]\nloss = "log"\n', ":2: loss is 'log'; choose labelled or heads"),
+        ("[parsers.sampling]\n# an order\norder = 9\n", ":3: parsers.sampling.order is 9; it"),
+        ("[lists]\nfolds = 1\n", ":2: lists.folds is 1; jackknifing needs at least 2"),
+        ('[reranker]\nloss = "log"\n', ":2: reranker.loss is 'log'; choose labelled or heads"),
         ("[lists]\nk = 3\nk = 4\n", "[line 3]: option 'k' in section 'lists' already exists"),
         ("[parsers.spacy]\nmax_steps = 3\nmax_steps = 4\n", "[line 3]: option 'max_steps'"),
         ("seed = 1\n", "is no config: File contains no section headers"),
@@ -260,13 +262,13 @@ def test_a_file_may_have_settings_of_parsers_that_are_not_trained(tmp_path: Path
     path.write_text(f"{text}epochs = 7\nseed = null\n", encoding="utf-8")
     made = train_options(path, PATHS)
     assert made.parser_settings == {"sampling": {"order": 2}}
-    assert idle_settings(path, made) == [f"{path}:6: parsers.biaffine.epochs"]
+    assert made.remarks == (f"{NO_PARSER}{path}:6: parsers.biaffine.epochs",)
     with pytest.raises(UserError, match=r"biaffine\.epochs concerns the biaffine parser only"):
         train_options(path, {**PATHS, "parsers.biaffine.epochs": 8})
 
     both = train_options(path, {**PATHS, "parsers.names": ["sampling", "biaffine"]})
     assert both.parser_settings["biaffine"] == {"epochs": 7}
-    assert idle_settings(path, both) == []
+    assert both.remarks == ()
 
 
 def test_a_file_with_ready_lists_may_have_settings_of_parsers(tmp_path: Path) -> None:
@@ -275,7 +277,7 @@ def test_a_file_with_ready_lists_may_have_settings_of_parsers(tmp_path: Path) ->
     path.write_text(f"{lists}[parsers.biaffine]\nepochs = 7\n", encoding="utf-8")
     made = train_options(path, PATHS)
     assert made.parser_settings == {}
-    assert idle_settings(path, made) == [f"{path}:5: parsers.biaffine.epochs"]
+    assert made.remarks == (f"{NO_PARSER}{path}:5: parsers.biaffine.epochs",)
 
 
 def test_a_models_config_has_no_settings_of_other_kinds_of_parsers(tmp_path: Path) -> None:

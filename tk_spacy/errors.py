@@ -15,6 +15,21 @@ class OptionError(UserError):
     """An option that cannot be, as the command line itself finds them: exit code 2."""
 
 
+class IdleError(UserError):
+    """A setting that has no effect beside the others: a mistake where the user asked for it.
+
+    In a file, which may have been another training's, it is worth a note.  option: the field of
+    TrainOptions.
+    """
+
+    def __init__(self, option: str, reason: str) -> None:
+        self.option, self.reason = option, reason
+        super().__init__(option, reason)
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class CandidateError(UserError):
     """Candidates that cannot be used: a broken k-best file, or lists that fit no sentence."""
 

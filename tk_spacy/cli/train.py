@@ -16,10 +16,11 @@ from tk_spacy.cli.training import show_training, show_treebanks
 from tk_spacy.errors import OptionError
 from tk_spacy.parsers.kinds import parsers_help
 from tk_spacy.parsers.names import DEFAULT_PARSERS
-from tk_spacy.workflows.train.config import idle_settings, raw_values, train_options
+from tk_spacy.workflows.train.config import raw_values, train_options
 from tk_spacy.workflows.train.config_file import is_spacy_config
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
+from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET
 from tk_spacy.workflows.train.presets import PRESETS, presets_help
 from tk_spacy.workflows.train.releases import are_apart, train_treebanks
@@ -175,10 +176,11 @@ def train_cli(
         if instead:
             shell.note(f"Options that are settings now work as before; write: {' '.join(instead)}")
         options = train_options(config, {**changes, **of_old, **of_flags}, overwrite=overwrite)
-        if config is not None and (idle := idle_settings(config, options)):
-            shell.note(f"No parser is trained that these settings are of: {'; '.join(idle)}")
+        for remark in options.remarks:
+            shell.note(remark)
         output_text = raw_values(config, {**changes, **of_old, **of_flags})["paths.output"]
-        apart = are_apart(options.train, str(output_text))
+        with at_its_place(options):
+            apart = are_apart(options.train, str(output_text))
         with progress_of(shell) as progress:
             if apart:
                 results = train_treebanks(options, progress=progress)

@@ -6,14 +6,16 @@ comments on lines of their own, and ${section.name} for another setting's value.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from tk_spacy.errors import OptionError, UserError
+from tk_spacy.errors import IdleError, OptionError, UserError
+from tk_spacy.parsers.names import FILE_PREFIX, SPACY
+from tk_spacy.parsers.specs import kinds
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.workflows.train.config_file import places_of, read_config
 from tk_spacy.workflows.train.config_schema import (
@@ -27,6 +29,7 @@ from tk_spacy.workflows.train.config_schema import (
     Setting,
 )
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.places import blamed, said_of
 from tk_spacy.workflows.train.presets import PRESETS, preset_values
 from tk_spacy.workflows.train.treebanks import PARTS
 
@@ -47,49 +50,107 @@ def train_options(
     overwrite: replace a model that is there.
     Raises UserError, naming file, line and setting, for what cannot be read or does not exist.
     """
-    config = None if config is None else Path(config)
     changes = dict(changes or {})
-    values = {name: setting.default for name, setting in SETTINGS.items()}
-    files: dict[str, Any] = {}
+    own = _typed(changes, {})
+    if config is None:
+        return _made({}, own, overwrite=overwrite)
+    config = Path(config)
     # A file's own preset is wanted, as it stands there (see `_together`).
     others = {name: value for name, value in changes.items() if name != PRESET}
-    given = {} if config is None else read_config(config, others)
-    places: dict[str, str] = {} if config is None else places_of(config)
-    said: dict[str, dict[str, Any]] = {}
-    for source, where in ((given, str(config)), (changes, "")):
-        own = said[where] = {}
-        for name, value in source.items():
-            place = "" if not where else f"{places.get(name, where)}: "
-            if name.startswith(f"{FILES}."):
-                _add_file(files, name, value, place)
-                continue
-            if name not in SETTINGS:
-                raise UserError(f"{place}{name} is no setting; the nearest is {nearest(name)}")
-            own[name] = _converted(name, SETTINGS[name], value, place)
-    values = _together(values, said.get(str(config), {}), said[""])
+    given = read_config(config, others)
+    places = {name: place for name, place in places_of(config).items() if name in given}
+    places |= {name: str(config) for name in given if name not in places}
+    of_file = _typed(given, places)
+    idle: dict[str, str] = {}
+
+    def made(*left_out: str) -> TrainOptions:
+        kept = {n: v for n, v in of_file.items() if n not in idle and n not in left_out}
+        return _made(kept, own, overwrite=overwrite)
+
+    def failure(*left_out: str) -> str:
+        try:
+            made(*left_out)
+        except UserError as error:
+            return str(error)
+        return ""
+
+    ours = {name: place for name, place in places.items() if name not in changes}
+    while True:
+        try:
+            options = made()
+            break
+        except OptionError:
+            raise
+        except IdleError as error:
+            name = dotted(error.option)
+            if name not in ours or name in idle:
+                raise
+            idle[name] = str(error)
+        except UserError as error:
+            suspects = [name for name in ours if name not in idle and name not in NEEDED]
+            text = str(error)
+            suspects = [name for name in suspects if failure(name) != text]
+            found = blamed(text, suspects or ours.keys() & NEEDED, changes, sure=bool(suspects))
+            raise UserError(text if found is None else said_of(found, text, places)) from error
+    options = replace(options, places={n: p for n, p in ours.items() if n not in idle})
+    return replace(options, remarks=tuple(_remarks(options, of_file, own, idle, places)))
+
+
+def _typed(given: Mapping[str, Any], places: Mapping[str, str]) -> dict[str, Any]:
+    """Settings in the types that they have; files of parsers as they are.
+
+    places: of settings in a file.  Raises UserError for what is no setting, or of another kind.
+    """
+    found = {}
+    for name, value in given.items():
+        place = f"{places[name]}: " if name in places else ""
+        if name.startswith(f"{FILES}."):
+            _add_file({}, name, value, place)
+            found[name] = value
+        elif name in SETTINGS:
+            found[name] = _converted(name, SETTINGS[name], value, place)
+        else:
+            raise UserError(f"{place}{name} is no setting; the nearest is {nearest(name)}")
+    return found
+
+
+def _made(
+    of_file: Mapping[str, Any],
+    of_changes: Mapping[str, Any],
+    *,
+    overwrite: bool,
+) -> TrainOptions:
+    """The options that settings of a file and changes to them make; see `_together`."""
+    values = _together(of_file, of_changes)
     for name in NEEDED:
         if values[name] is None:
             raise OptionError(f"no {name} is given: {SETTINGS[name].about}")
-    try:
-        return _options(values, files, overwrite=overwrite, asked=frozenset(map(asked, changes)))
-    except UserError as error:
-        ours = {name: place for name, place in places.items() if name not in changes}
-        raise UserError(f"{_place_of(str(error), ours)}{error}") from error
+    files: dict[str, Any] = {}
+    for name, value in (*of_file.items(), *of_changes.items()):
+        # Trees of parsers that are not asked for stay in the file; see `_remarks`.
+        used = name in of_changes or _file_parser(name) in values["parsers.names"]
+        if name.startswith(f"{FILES}.") and used:
+            _add_file(files, name, value, "")
+    return _options(values, files, overwrite=overwrite, asked=frozenset(map(asked, of_changes)))
 
 
-def _together(
-    defaults: Mapping[str, Any], of_file: Mapping[str, Any], of_changes: Mapping[str, Any]
-) -> dict[str, Any]:
+def _file_parser(name: str) -> str:
+    """The parser whose trees a setting of `parsers.files` names."""
+    return FILE_PREFIX + name.removeprefix(f"{FILES}.").partition(".")[0]
+
+
+def _together(of_file: Mapping[str, Any], of_changes: Mapping[str, Any]) -> dict[str, Any]:
     """All settings: a change goes before the file, and that before the preset and the defaults.
 
     A file may have all settings (a model's own has): where another preset is asked for, those that
     are as the file's own preset has them say nothing.
     """
+    defaults = {name: setting.default for name, setting in SETTINGS.items()}
     asked = of_changes.get(PRESET)
     usual = of_file.get(PRESET, defaults[PRESET])
     if asked not in (None, usual) and usual in PRESETS:
-        before = {**defaults, **PRESETS[usual]}
-        of_file = {name: value for name, value in of_file.items() if value != before[name]}
+        then = {**defaults, **PRESETS[usual]}
+        of_file = {name: value for name, value in of_file.items() if value != then.get(name)}
     said = {**of_file, **of_changes}
     values = {**defaults, **said}
     preset = asked or usual
@@ -105,16 +166,6 @@ def raw_values(config: Path | None, changes: Mapping[str, Any]) -> dict[str, Any
     Raises UserError for a file that cannot be read.
     """
     return {**({} if config is None else read_config(config, changes)), **changes}
-
-
-def _place_of(text: str, places: Mapping[str, str]) -> str:
-    """FILE:LINE of the setting that a mistake begins with, where it stands in a file."""
-    for name, place in places.items():
-        section, _, last = name.rpartition(".")
-        for called in (f"{section}: {last}", last):
-            if text.startswith((f"{called} is ", f"{called.replace('_', ' ')} is ")):
-                return f"{place}: "
-    return ""
 
 
 def _options(
@@ -177,25 +228,40 @@ def _trained_kinds(own: Mapping[str, Any]) -> set[str]:
     return {name.partition(":")[0] for name in own["parsers"]}
 
 
-def idle_settings(config: Path, options: TrainOptions) -> list[str]:
-    """What stands in a file about kinds of parsers that are not trained, as FILE:LINE: NAME.
+def _remarks(
+    options: TrainOptions,
+    of_file: Mapping[str, Any],
+    of_changes: Mapping[str, Any],
+    idle: Mapping[str, str],
+    places: Mapping[str, str],
+) -> Iterator[str]:
+    """What is to be told of a file: what in it has no effect here.
 
     A file may have all settings, as other versions and other models had them, so that these are no
     mistake there; those that are at their defaults are not named.
+    idle: settings that were left out, and why.
     """
     trained = _trained_kinds({name: getattr(options, name) for name in _OF_USE})
-    idle = {
-        f"parsers.{kind}.{name}": setting
-        for kind in OF_KINDS.keys() - trained
-        for name, setting in OF_KINDS[kind].items()
-        if f"{kind}.{name}" not in options.asked
-    }
-    places = places_of(config)
-    return [
-        f"{places.get(name, config)}: {name}"
-        for name, value in read_config(config, {}).items()
-        if name in idle and _converted(name, idle[name], value, "") != idle[name].default
-    ]
+    of_others = []
+    for name in places:
+        value = of_file[name]
+        kind = name.split(".")[1] if name.count(".") > 1 else ""
+        if name in of_changes:
+            continue
+        if name.startswith(f"{FILES}."):
+            is_idle = _file_parser(name) not in options.parsers
+        elif kind == SPACY:
+            is_idle = name in idle and SPACY not in kinds(options.parsers)
+        else:
+            is_idle = kind not in trained and value != SETTINGS[name].default
+        if kind and is_idle:
+            of_others.append(name)
+    if of_others:
+        named = "; ".join(f"{places[name]}: {name}" for name in of_others)
+        yield f"No parser is trained that these settings are of: {named}"
+    for name, reason in idle.items():
+        if name not in of_others:
+            yield f"Not used: {said_of(name, reason, places).rpartition('; ')[0]}"
 
 
 def values_of(options: TrainOptions) -> tuple[dict[str, Any], dict[str, dict[str, Path]]]:
@@ -224,6 +290,14 @@ def asked(name: str) -> str:
     return "parser_files" if name.startswith(f"{FILES}.") else name.removeprefix("parsers.")
 
 
+def dotted(option: str) -> str:
+    """The inverse of `asked`, for a setting of the reranker too."""
+    for name, setting in SETTINGS.items():
+        if option and setting.option == option:
+            return name
+    return f"{RERANKER}.{option}" if option in OF_RERANKER else f"parsers.{option}"
+
+
 def nearest(name: str) -> str:
     """The setting whose dotted name is most like this one, with the same last part if any has."""
     last = name.rsplit(".", 1)[-1]
@@ -244,7 +318,7 @@ def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:
         case "number" if is_number:
             return float(value)
         case "number" if value in ("inf", "infinity"):
-            return math.inf
+            return inf
         case "names" if isinstance(value, str):
             names = tuple(item.strip() for item in value.split(",") if item.strip())
             return () if names == ("none",) else names
@@ -254,9 +328,9 @@ def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:
             return tuple(value)
         case "text" if isinstance(value, str) or is_number:
             return str(value)
-        case "path" if isinstance(value, str | Path) or is_number:
+        case "path" if is_number or (isinstance(value, str | Path) and str(value)):
             return Path(str(value))
-        case "paths" if isinstance(value, str | Path) or is_number:
+        case "paths" if is_number or (isinstance(value, str | Path) and str(value)):
             return Path(str(value))
         case "paths" if isinstance(value, list | tuple) and all(
             isinstance(item, str | Path) and str(item) for item in value

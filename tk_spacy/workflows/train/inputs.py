@@ -33,6 +33,7 @@ from tk_spacy.utils.workdir import (
 )
 from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
 from tk_spacy.workflows.train.parts import Part, read_parts
+from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.treebanks import TrainingSet, Treebank, find_training_set
 
 HELD_OUT = "held-out"
@@ -118,9 +119,10 @@ def make_plan(options: TrainOptions) -> Plan:
     """Read all input and check everything that can be checked.  Raises UserError."""
     check_places(options)
     found = find_training_set(options)
-    options.check_parts(found.files.keys())
-    if "dev" not in found.files:
-        options = replace(options, cross_validation=found.cross_validation)
+    of_lists = [name for name in options.places if name.startswith(("lists.", "parsers.files."))]
+    with at_its_place(options, *of_lists):
+        options.check_parts(found.files.keys())
+    options = found.decided(options)
     check_different(found.files)
     check_outside(options.output, [path for paths in found.files.values() for path in paths])
     _check_files_of_parsers(options, found)
@@ -146,8 +148,9 @@ def make_plan(options: TrainOptions) -> Plan:
     if not trusts_xpos:
         columns.discard("XPOS")
     notes += part_notes(sentences, paths, columns=columns, train_files=read.train_files)
-    for names in (options.settings.properties, *options.parser_extras):
-        check_extras(names, sentences["train"], where=paths["train"])
+    for setting, names in options.word_properties.items():
+        with at_its_place(options, setting):
+            check_extras(names, sentences["train"], where=paths["train"])
     # All at once, so that their order does not depend on which parser is asked first.
     inventory = LabelInventory(sorted({label for s in sentences["train"] for label in s.deprels}))
     ready = {
@@ -194,10 +197,11 @@ def make_plan(options: TrainOptions) -> Plan:
     if options.cross_validation:
         _check_cross_validation(plan)
     elif plan.jackknifes and len(sentences["train"]) < 2 * plan.folds:
-        raise UserError(
-            f"{paths['train']}: {len(sentences['train'])} sentences are too few for "
-            f"{plan.folds} folds; give at least {2 * plan.folds}, or fewer folds"
-        )
+        with at_its_place(options, "lists.folds"):
+            raise UserError(
+                f"{paths['train']}: {len(sentences['train'])} sentences are too few for "
+                f"{plan.folds} folds; give at least {2 * plan.folds}, or fewer folds"
+            )
     return plan
 
 
@@ -237,11 +241,12 @@ def _check_cross_validation(plan: Plan) -> None:
     n = len(train.sentences)
     least = -(-2 * plan.folds**2 // (plan.folds - 1))
     if n < least:
-        raise UserError(
-            f"{train.label}: {n} sentences are too few for cross-validation with {plan.folds} "
-            f"folds, each of whose systems has as many folds again; give at least {least}, or "
-            "fewer folds"
-        )
+        with at_its_place(plan.options, "lists.folds"):
+            raise UserError(
+                f"{train.label}: {n} sentences are too few for cross-validation with {plan.folds} "
+                f"folds, each of whose systems has as many folds again; give at least {least}, or "
+                "fewer folds"
+            )
 
 
 def _with_tagger(plan: Plan) -> Plan:
@@ -255,10 +260,11 @@ def _with_tagger(plan: Plan) -> Plan:
             )
         return plan
     tagger = make_tagger(plan.options.tagger, seed=plan.options.seed)
-    try:
-        tagger.check(plan.parts["train"].sentences)
-    except UserError as error:
-        raise UserError(f"{plan.parts['train'].label}: {error}") from error
+    with at_its_place(plan.options, "tags.tagger"):
+        try:
+            tagger.check(plan.parts["train"].sentences)
+        except UserError as error:
+            raise UserError(f"{plan.parts['train'].label}: {error}") from error
     return replace(plan, tagger=tagger)
 
 
@@ -321,31 +327,32 @@ def _parsers(options: TrainOptions, parts: Mapping[str, Part]) -> tuple[ParserSp
     missing = [part for part in parts.values() if part.lists is None]
     if options.spacy_pipeline is None and not missing:
         return ()
-    parsers = make_parsers(
-        options.parsers,
-        seed=options.seed,
-        settings=options.parser_settings,
-        files={
-            source: {part: (parts[part].path, path) for part, path in files.items()}
-            for source, files in options.parser_files.items()
-        },
-        spacy_pipeline=options.spacy_pipeline,
-        config=options.config,
-        max_steps=options.max_steps,
-        backward=options.backward,
-        search=options.search,
-        xpos=not distrusts_xpos(
-            parts["train"].sentences, parts["dev"].sentences if "dev" in parts else ()
-        ),
-    )
-    if own := [parser.kind for parser in parsers if parser.kind != FILE]:
-        from tk_spacy.pipeline.assembly import (  # noqa: PLC0415  (imports spaCy)
-            check_factories,
-            check_one_pipeline,
+    with at_its_place(options, "parsers.names"):
+        parsers = make_parsers(
+            options.parsers,
+            seed=options.seed,
+            settings=options.parser_settings,
+            files={
+                source: {part: (parts[part].path, path) for part, path in files.items()}
+                for source, files in options.parser_files.items()
+            },
+            spacy_pipeline=options.spacy_pipeline,
+            config=options.config,
+            max_steps=options.max_steps,
+            backward=options.backward,
+            search=options.search,
+            xpos=not distrusts_xpos(
+                parts["train"].sentences, parts["dev"].sentences if "dev" in parts else ()
+            ),
         )
+        if own := [parser.kind for parser in parsers if parser.kind != FILE]:
+            from tk_spacy.pipeline.assembly import (  # noqa: PLC0415  (imports spaCy)
+                check_factories,
+                check_one_pipeline,
+            )
 
-        check_factories(own)
-        check_one_pipeline(parsers)
+            check_factories(own)
+            check_one_pipeline(parsers)
     for parser in parsers:
         for part in (parts["train"], *missing):
             parser.check(part.sentences)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tk_spacy.errors import UserError
+from tk_spacy.errors import IdleError, UserError
 from tk_spacy.kbest.candidates import LONG_LIST, MAX_K, SHORT_LIST
 from tk_spacy.parsers.external import check_files
 from tk_spacy.parsers.kinds import find_kind, get_kind
@@ -83,6 +83,8 @@ class TrainOptions:
         treebank's.
     asked: names of options ("folds", "sampling.order") that the user named, be it their defaults:
         where they have no effect beside the others, that is a mistake.
+    places: FILE:LINE of the settings that a config's file has, by dotted name.
+    remarks: what is to be told of that file, in a line each.
     """
 
     train: Path | tuple[Path, ...]
@@ -121,6 +123,8 @@ class TrainOptions:
     version: str = "0.1.0"
     licence: str = ""
     asked: frozenset[str] = frozenset()
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.train_paths:
@@ -130,13 +134,14 @@ class TrainOptions:
         check_choice("tags", self.tags, get_args(Tags))
         make_tagger(self.tagger)
         if self.tags == "gold" and (self.tagger != DEFAULT_TAGGER or "tagger" in self.asked):
-            raise UserError("tagger would have no effect: tags is 'gold'; leave it out")
+            raise IdleError("tagger", "tagger would have no effect: tags is 'gold'; leave it out")
         make_tokenizer(self.tokenizer)
         if self.tags == "gold" and (
             self.tokenizer != DEFAULT_TOKENIZER or "tokenizer" in self.asked
         ):
-            raise UserError(
-                "tokenizer would have no effect: tags is 'gold', and text has none; leave it out"
+            raise IdleError(
+                "tokenizer",
+                "tokenizer would have no effect: tags is 'gold', and text has none; leave it out",
             )
         if self.list_length < 2:
             raise UserError(f"k is {self.k}; a reranker needs lists of at least 2 candidates")
@@ -155,14 +160,17 @@ class TrainOptions:
             if value is not None and value < least:
                 raise UserError(f"{name} is {value}; it must be at least {least}")
         if self.paper_grid and self.tuning_folds == 0:
-            raise UserError("paper_grid would have no effect: tuning_folds is 0; leave one out")
+            raise IdleError(
+                "paper_grid", "paper_grid would have no effect: tuning_folds is 0; leave one out"
+            )
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         self._check_meta()
         if self.spacy_pipeline is not None and (self.config or self.max_steps):
-            raise UserError(
-                "a spaCy pipeline is given, so none is trained: leave out its training's "
-                "config and steps, or the pipeline"
+            raise IdleError(
+                "config" if self.config else "max_steps",
+                "a spaCy pipeline is given, so none is trained; leave out its training's "
+                "config and steps, or the pipeline",
             )
         self._check_parser_settings()
         self._check_choice()
@@ -207,31 +215,34 @@ class TrainOptions:
 
     def _check_parser_settings(self) -> None:
         """Raises UserError for settings of a parser that is not among the parsers."""
-        of_spacy = {
-            "a spaCy pipeline": self.spacy_pipeline is not None,
-            "a config": self.config is not None,
-            "max_steps": self.max_steps is not None,
-            "no backward twin": not self.backward,
-            f"search by {self.search}": self.search != SEARCHES[0],
+        of_spacy = (
+            ("spacy_pipeline", "a spaCy pipeline", self.spacy_pipeline is not None),
+            ("config", "a config", self.config is not None),
+            ("max_steps", "max_steps", self.max_steps is not None),
+            ("backward", "no backward twin", not self.backward),
+            ("search", f"search by {self.search}", self.search != SEARCHES[0]),
             # Beside ready lists they are refused for another reason.
-            "backward": "backward" in self.asked and self.candidates is None,
-            "search": "search" in self.asked and self.candidates is None,
-        }
-        of_parser: dict[str, list[str]] = {
-            SPACY: [name for name, given in of_spacy.items() if given],
+            ("backward", "backward", "backward" in self.asked and self.candidates is None),
+            ("search", "search", "search" in self.asked and self.candidates is None),
+        )
+        of_parser: dict[str, list[tuple[str, str]]] = {
+            SPACY: [(option, called) for option, called, given in of_spacy if given],
         }
         for parser, settings in self.parser_settings.items():
             kind = get_kind(parser)
-            of_parser.setdefault(parser, []).extend(map(kind.concerns, settings))
+            own = [(f"{parser}.{name}", kind.concerns(name)) for name in settings]
+            of_parser.setdefault(parser, []).extend(own)
         for name in sorted(self.asked):
             parser, _, setting = name.partition(".")
             if setting and (known := find_kind(parser)) is not None:
-                of_parser.setdefault(parser, []).append(known.concerns(setting))
+                of_parser.setdefault(parser, []).append((name, known.concerns(setting)))
         for parser, asked in of_parser.items():
             if asked and parser not in kinds(self.parsers):
-                raise UserError(
-                    f"{asked[0]} concerns the {parser} parser only, but the parsers are "
-                    f"{','.join(self.parsers)}; add {parser} to the parsers, or leave it out"
+                option, called = asked[0]
+                raise IdleError(
+                    option,
+                    f"{called} concerns the {parser} parser only, but the parsers are "
+                    f"{','.join(self.parsers)}; add {parser} to the parsers, or leave it out",
                 )
 
     def _check_choice(self) -> None:
@@ -251,9 +262,10 @@ class TrainOptions:
         ready: whether there are lists for all parts.
         """
         if self.settings.properties and not self.settings.kernel_parts:
-            raise UserError(
+            raise IdleError(
+                "properties",
                 f"properties ({', '.join(self.settings.properties)}) would have no effect: the "
-                "kernel compares them, and kernel parts are none; leave one of them out"
+                "kernel compares them, and kernel parts are none; leave one of them out",
             )
         own = [
             get_kind(parser).concerns(name)
@@ -302,7 +314,7 @@ class TrainOptions:
             return
         for name in useless:
             if name in self.asked or changed.get(name):
-                raise UserError(f"{name} would have no effect: {reason}; leave it out")
+                raise IdleError(name, f"{name} would have no effect: {reason}; leave it out")
 
     @property
     def train_paths(self) -> tuple[Path, ...]:
@@ -310,9 +322,14 @@ class TrainOptions:
         return (self.train,) if isinstance(self.train, Path) else tuple(self.train)
 
     @property
-    def parser_extras(self) -> list[tuple[str, ...]]:
-        """The further properties of words that parsers read, of each kind that has such."""
-        return [tuple(own["extra"]) for own in self.parser_settings.values() if "extra" in own]
+    def word_properties(self) -> dict[str, tuple[str, ...]]:
+        """The further properties of words that reranker and parsers read, by dotted setting."""
+        of_parsers = {
+            f"parsers.{kind}.extra": tuple(own["extra"])
+            for kind, own in self.parser_settings.items()
+            if "extra" in own
+        }
+        return {"reranker.properties": self.settings.properties, **of_parsers}
 
     @property
     def list_length(self) -> int:

@@ -47,6 +47,7 @@ from tk_spacy.workflows.train.estimate import estimate
 from tk_spacy.workflows.train.inputs import Plan, check_places, make_plan
 from tk_spacy.workflows.train.options import TrainOptions, package_name
 from tk_spacy.workflows.train.parts import Part
+from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.system import System
 from tk_spacy.workflows.train.tagging import Tagging, tag_parts
 
@@ -59,9 +60,10 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
     """
     with Meter() as meter, ExitStack() as held:
         run = Stages(progress or Progress(), meter)
-        check_places(options)
-        with run.stage("reading the treebank"):
-            plan = make_plan(options)
+        with at_its_place(options):
+            check_places(options)
+            with run.stage("reading the treebank"):
+                plan = make_plan(options)
         options = plan.options
         for note in plan.told:
             run.progress.note(note)

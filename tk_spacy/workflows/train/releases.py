@@ -23,6 +23,7 @@ from tk_spacy.workflows.train.inputs import check_places
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.parts import files_digest
 from tk_spacy.workflows.train.pipeline import train_pipeline
+from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.treebanks import find_training_set
 
 OF_ONE_TREEBANK = (
@@ -101,7 +102,8 @@ def train_treebanks(
     reason in its result.  Raises UserError for options that are of one treebank, and for folders of
     the same name.
     """
-    jobs = _jobs(options)
+    with at_its_place(options):
+        jobs = _jobs(options)
     progress = progress or Progress()
     progress.note(f"{len(jobs)} treebanks, a model of its own for each in {options.output}")
     places = [
@@ -122,7 +124,8 @@ def _guarded(
 ) -> TreebankResult | None:
     """What work gives, or the reason why it failed, which is a warning too."""
     try:
-        return work(job, progress)
+        with at_its_place(job):
+            return work(job, progress)
     except UserError as error:
         reason = str(error)
     except OSError as error:
@@ -205,8 +208,7 @@ def _report_of_the_same(job: TrainOptions) -> TrainReport | None:
         before = train_options(job.output / TRAINING_CFG, {"paths.output": str(job.output)})
     except (OSError, ValueError, LookupError, TypeError, UserError):
         return None
-    if "dev" not in found.files:
-        job = replace(job, cross_validation=found.cross_validation)
+    job = found.decided(job)
     digests = {part: files_digest(files) for part, files in found.files.items()}
     known: Mapping[str, Any] = report.about.get("treebank", {})
     same = (
@@ -222,7 +224,7 @@ def _report_of_the_same(job: TrainOptions) -> TrainReport | None:
 
 def _named_files(job: TrainOptions) -> list[Path]:
     """What settings name beside the treebank: spaCy configs, pipelines, tables of words."""
-    names = [name for own in (job.settings.properties, *job.parser_extras) for name in own]
+    names = [name for own in job.word_properties.values() for name in own]
     tables = [Path(extra.argument) for extra in map(Extra.parse, names) if extra.kind == "table"]
     others = {job.workdir, *job.train_paths, job.dev, job.test}
     return [path for path in (*job.kept_paths, *tables) if path not in others]

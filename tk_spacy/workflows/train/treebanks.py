@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tk_spacy.errors import UserError
@@ -59,6 +59,11 @@ class TrainingSet:
         if len(names) > SHOWN:
             return f"{names[0]} + {len(names) - 1} more"
         return " + ".join(names)
+
+    def decided(self, options: TrainOptions) -> TrainOptions:
+        """The options with what is known of cross-validation, where that can be a choice at all."""
+        chosen = None if {"dev", "test"} & self.files.keys() else options.cross_validation
+        return replace(options, cross_validation=self.cross_validation or chosen)
 
     @property
     def splits_train(self) -> bool:
@@ -111,12 +116,18 @@ def find_training_set(options: TrainOptions) -> TrainingSet:
         if len(treebanks) > 1:
             notes += _joined_notes(treebanks, files)
     scored = [part for part in ("dev", "test") if files[part]]
-    if options.cross_validation and scored:
-        raise UserError(
-            f"cross_validation would have no effect: there is a {scored[0]} part "
-            f"({files[scored[0]][0]}); leave it out, or name the file to learn from alone"
-        )
     crossed = alone if options.cross_validation is None else options.cross_validation
+    if crossed and scored:
+        crossed = False
+        reason = (
+            f"would have no effect: there is a {scored[0]} part ({files[scored[0]][0]}); leave it "
+            "out, or name the file to learn from alone"
+        )
+        # A config may be of a model that was trained without such a part.
+        if (place := options.places.get("training.cross_validation")) is None:
+            raise UserError(f"cross_validation {reason}")
+        reason = reason.rpartition("; ")[0]
+        notes.append(f"Not used: {place}: training.cross_validation {reason}")
     if not files["dev"] and not crossed:
         notes += _unused_dev(treebanks)
     return TrainingSet(
