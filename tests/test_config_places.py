@@ -8,11 +8,12 @@ import pytest
 from test_cli import invoke
 from test_config import PATHS
 from test_config_quotes import refused
-from trainings import treebank
+from trainings import lists_training, treebank
 from treebank_folders import QUICK, write_folder
 
 from tk_spacy.errors import UserError
 from tk_spacy.workflows.train.config import train_options
+from tk_spacy.workflows.train.config_text import training_config
 from tk_spacy.workflows.train.inputs import make_plan
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -226,3 +227,47 @@ def test_a_model_s_config_leaves_cross_validation_open_where_it_was_no_choice(
         changes = {**QUICK, "paths.train": str(files), "paths.output": str(tmp_path / "m")}
         wanted = train_options(None, {**changes, "training.cross_validation": chosen})
         assert make_plan(wanted).options.cross_validation is decided
+
+
+# A preset that is edited in a model's own config
+
+
+def test_another_preset_in_a_model_s_own_config_is_told_to_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "training.cfg"
+    quick = train_options(None, {**PATHS, "training.preset": "quick"})
+    text = training_config(quick)
+    path.write_text(text, encoding="utf-8")
+    again = {"paths.output": "model"}
+    assert train_options(path, again).remarks == ()
+    assert train_options(path, {**again, "training.preset": "best"}).remarks == ()
+
+    path.write_text(text.replace('preset = "quick"', 'preset = "best"'), encoding="utf-8")
+    line = path.read_text().splitlines().index('preset = "best"') + 1
+    edited = train_options(path, again)
+    assert (edited.parsers, edited.parser_settings) == (quick.parsers, quick.parser_settings)
+    (remark,) = edited.remarks
+    assert remark.startswith(f"{path}:{line}: training.preset is 'best' now, but the file has all")
+    for name in ("parsers.names", "parsers.biaffine.epochs"):
+        assert name in remark
+    # The cure: an option, which does count.
+    best = train_options(path, {**again, "training.preset": "best"})
+    plain = train_options(None, {**PATHS, "training.preset": "best"})
+    assert (best.parsers, best.max_steps) == (plain.parsers, 1500)
+    assert best.remarks == ()
+    # Or the lines that say otherwise are taken out.
+    kept = [t for t in path.read_text().splitlines() if not t.startswith(("names =", "epochs ="))]
+    kept = [t for t in kept if not t.startswith(("max_steps =", "tokenizer ="))]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    taken = train_options(path, again)
+    assert (taken.parsers, taken.max_steps, taken.remarks) == (plain.parsers, 1500, ())
+
+
+def test_a_preset_is_told_of_in_no_other_file(tmp_path: Path) -> None:
+    path = tmp_path / "own.cfg"
+    text = '[training]\npreset = "best"\n[parsers]\nnames = ["biaffine", "sampling"]\n'
+    path.write_text(text, encoding="utf-8")
+    assert train_options(path, PATHS).remarks == ()
+    shown = (lists_training()[0] / "training.cfg").read_text(encoding="utf-8")
+    path.write_text(shown.replace('preset = "standard"', 'preset = "best"'), encoding="utf-8")
+    # With ready lists a preset has nothing to say.
+    assert train_options(path, {"paths.output": "model"}).remarks == ()

@@ -17,7 +17,7 @@ from tk_spacy.errors import IdleError, OptionError, UserError
 from tk_spacy.parsers.names import FILE_PREFIX, SPACY
 from tk_spacy.parsers.specs import kinds
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
-from tk_spacy.workflows.train.config_file import places_of, read_config
+from tk_spacy.workflows.train.config_file import places_of, preset_of_model, read_config
 from tk_spacy.workflows.train.config_schema import (
     EXPECTED,
     FILES,
@@ -30,7 +30,7 @@ from tk_spacy.workflows.train.config_schema import (
 )
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.places import blamed, said_of
-from tk_spacy.workflows.train.presets import PRESETS, preset_values
+from tk_spacy.workflows.train.presets import GOVERNED, PRESETS, preset_values
 from tk_spacy.workflows.train.treebanks import PARTS
 
 PRESET = "training.preset"
@@ -53,7 +53,7 @@ def train_options(
     changes = dict(changes or {})
     own = _typed(changes, {})
     if config is None:
-        return _made({}, own, overwrite=overwrite)
+        return _made({}, own, None, overwrite=overwrite)
     config = Path(config)
     # A file's own preset is wanted, as it stands there (see `_together`).
     others = {name: value for name, value in changes.items() if name != PRESET}
@@ -61,11 +61,12 @@ def train_options(
     places = {name: place for name, place in places_of(config).items() if name in given}
     places |= {name: str(config) for name in given if name not in places}
     of_file = _typed(given, places)
+    before = preset_of_model(config)
     idle: dict[str, str] = {}
 
     def made(*left_out: str) -> TrainOptions:
         kept = {n: v for n, v in of_file.items() if n not in idle and n not in left_out}
-        return _made(kept, own, overwrite=overwrite)
+        return _made(kept, own, before, overwrite=overwrite)
 
     def failure(*left_out: str) -> str:
         try:
@@ -93,7 +94,7 @@ def train_options(
             found = blamed(text, suspects or ours.keys() & NEEDED, changes, sure=bool(suspects))
             raise UserError(text if found is None else said_of(found, text, places)) from error
     options = replace(options, places={n: p for n, p in ours.items() if n not in idle})
-    return replace(options, remarks=tuple(_remarks(options, of_file, own, idle, places)))
+    return replace(options, remarks=tuple(_remarks(options, of_file, own, idle, places, before)))
 
 
 def _typed(given: Mapping[str, Any], places: Mapping[str, str]) -> dict[str, Any]:
@@ -117,11 +118,12 @@ def _typed(given: Mapping[str, Any], places: Mapping[str, str]) -> dict[str, Any
 def _made(
     of_file: Mapping[str, Any],
     of_changes: Mapping[str, Any],
+    before: str | None,
     *,
     overwrite: bool,
 ) -> TrainOptions:
     """The options that settings of a file and changes to them make; see `_together`."""
-    values = _together(of_file, of_changes)
+    values = _together(of_file, of_changes, before)
     for name in NEEDED:
         if values[name] is None:
             raise OptionError(f"no {name} is given: {SETTINGS[name].about}")
@@ -139,17 +141,21 @@ def _file_parser(name: str) -> str:
     return FILE_PREFIX + name.removeprefix(f"{FILES}.").partition(".")[0]
 
 
-def _together(of_file: Mapping[str, Any], of_changes: Mapping[str, Any]) -> dict[str, Any]:
+def _together(
+    of_file: Mapping[str, Any], of_changes: Mapping[str, Any], before: str | None
+) -> dict[str, Any]:
     """All settings: a change goes before the file, and that before the preset and the defaults.
 
     A file may have all settings (a model's own has): where another preset is asked for, those that
-    are as the file's own preset has them say nothing.
+    are as the file's own preset has them say nothing.  before: the preset that a model's file was
+    written with, whatever it says now.
     """
     defaults = {name: setting.default for name, setting in SETTINGS.items()}
     asked = of_changes.get(PRESET)
     usual = of_file.get(PRESET, defaults[PRESET])
-    if asked not in (None, usual) and usual in PRESETS:
-        then = {**defaults, **PRESETS[usual]}
+    written = before or usual
+    if asked not in (None, written) and written in PRESETS:
+        then = {**defaults, **PRESETS[written]}
         of_file = {name: value for name, value in of_file.items() if value != then.get(name)}
     said = {**of_file, **of_changes}
     values = {**defaults, **said}
@@ -234,6 +240,7 @@ def _remarks(
     of_changes: Mapping[str, Any],
     idle: Mapping[str, str],
     places: Mapping[str, str],
+    before: str | None,
 ) -> Iterator[str]:
     """What is to be told of a file: what in it has no effect here.
 
@@ -262,6 +269,21 @@ def _remarks(
     for name, reason in idle.items():
         if name not in of_others:
             yield f"Not used: {said_of(name, reason, places).rpartition('; ')[0]}"
+    preset = of_file.get(PRESET)
+    if before in (None, preset) or PRESET in of_changes or options.candidates is not None:
+        return
+    values, _ = values_of(options)
+    of_preset = {
+        **{name: SETTINGS[name].default for name in GOVERNED},
+        **preset_values(options.preset, values, names_parsers=False),
+    }
+    differ = [n for n, v in of_preset.items() if n in of_file and values[n] != v]
+    if differ:
+        yield (
+            f"{places[PRESET]}: training.preset is {preset!r} now, but the file has all settings, "
+            f"which go before it, and these are another preset's or your own: {', '.join(differ)}; "
+            f"take them out of the file, or give --preset {preset} beside it"
+        )
 
 
 def values_of(options: TrainOptions) -> tuple[dict[str, Any], dict[str, dict[str, Path]]]:

@@ -23,6 +23,9 @@ OF_SPACY = {"nlp", "components", "corpora", "initialize", "pretraining", "system
 NO_CONFIG = (ConfigParserError, ValueError, LookupError, TypeError)
 """What confection raises for a text that it cannot read; its own error is a ValueError."""
 
+WRITTEN_WITH = "Preset of this training:"
+"""In a model's own config, a comment: the settings below are this preset's, whatever it says."""
+
 _HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
 _SETTING = re.compile(r"^\s*([^\s=#;\[{\"'][^=]*?)\s*=")
 
@@ -185,6 +188,12 @@ def _flat(config: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield from _flat(value, dotted)
         elif not (isinstance(value, dict) and is_section):
             yield dotted, value
+
+
+def preset_of_model(path: Path) -> str | None:
+    """The preset that a model's own config was written with, None for any other config."""
+    found = re.search(rf"(?m)^# {re.escape(WRITTEN_WITH)} (\w+)\.$", _text(path))
+    return found and found[1]
 
 
 def places_of(path: Path) -> dict[str, str]:

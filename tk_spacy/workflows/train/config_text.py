@@ -11,7 +11,7 @@ from typing import Any
 from tk_spacy.about import __version__
 from tk_spacy.parsers.specs import kinds
 from tk_spacy.workflows.train.config import values_of
-from tk_spacy.workflows.train.config_file import value_text
+from tk_spacy.workflows.train.config_file import WRITTEN_WITH, value_text
 from tk_spacy.workflows.train.config_schema import (
     FILES,
     OF_KINDS,
@@ -42,10 +42,16 @@ Settings behind a # are the preset's to say, and stand as --preset standard has 
 away to settle one whatever the preset."""
 
 
+OF_MODEL = """
+All settings are written out, so that another preset in this file changes none of them; --preset \
+beside it does.
+{written_with} {preset}."""
+
+
 def default_config() -> str:
     """A config with all settings at their defaults; those that presets differ in are comments."""
     values = {name: setting.default for name, setting in SETTINGS.items()}
-    return config_text(values, {}, of_preset=GOVERNED)
+    return config_text(values, {}, of_preset=GOVERNED, more=OF_PRESET)
 
 
 def training_config(options: TrainOptions) -> str:
@@ -55,7 +61,8 @@ def training_config(options: TrainOptions) -> str:
     """
     values, files = values_of(options)
     others = {f"parsers.{kind}" for kind in OF_KINDS.keys() - kinds(options.parsers)}
-    return config_text({**values, **dict.fromkeys(UNTOLD)}, files, left_out=others)
+    more = OF_MODEL.format(written_with=WRITTEN_WITH, preset=options.preset)
+    return config_text({**values, **dict.fromkeys(UNTOLD)}, files, left_out=others, more=more)
 
 
 def config_text(
@@ -64,12 +71,14 @@ def config_text(
     *,
     left_out: Collection[str] = (),
     of_preset: Collection[str] = (),
+    more: str = "",
 ) -> str:
     """A config with these values by dotted name, and the files of the file parsers.
 
     left_out: names of sections.  of_preset: settings that are left to the preset, as comments.
+    more: what is told at the top.
     """
-    head = HEAD.format(version=__version__) + (OF_PRESET if of_preset else "")
+    head = HEAD.format(version=__version__) + more
     blocks = ["\n".join(_comment(line) for line in head.split("\n"))]
     for section, settings in SECTIONS.items():
         if section in left_out:
