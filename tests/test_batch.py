@@ -229,6 +229,9 @@ def test_batch_finds_places_for_outputs(tmp_path: Path) -> None:
     a, directory, out = tmp_path / "a.conllu", tmp_path / "dir", tmp_path / "out"
     assert [job.target for job in find_jobs([a], tmp_path / "x.conllu")] == [tmp_path / "x.conllu"]
     assert [job.target for job in find_jobs([a], out)] == [out / "a.conllu"]
+    # A slash makes a directory, which need not be there.
+    assert [job.target for job in find_jobs([a], f"{tmp_path}/new/")] == [tmp_path / "new/a.conllu"]
+    assert [job.target for job in find_jobs([a], f"{tmp_path}/new")] == [tmp_path / "new"]
     targets = [job.target for job in find_jobs([a, directory], tmp_path / "new")]
     assert targets == [tmp_path / "new" / "a.conllu", tmp_path / "new" / "b.conllu"]
 
@@ -245,6 +248,7 @@ def test_batch_refuses_places_that_would_lose_something(tmp_path: Path) -> None:
         ([directory], directory / "out", "lies inside the input"),
         ([a, directory], tmp_path / "out", "output of both"),
         ([a, directory], a, "a file stands where"),
+        ([a], f"{a}/", "a file stands where"),
         ([tmp_path / "empty"], tmp_path / "out", "no .conllu file"),
         ([tmp_path / "missing"], tmp_path / "out", "no such file or directory"),
     ):

@@ -222,3 +222,22 @@ def test_cli_parse_with_the_first_parser_of_a_model_without_sampling_parser(tmp_
     assert max(len(trees) for _, trees in pairs) == 6
     based = [(t.heads[t.base].tolist(), list(t.deprels(t.base))) for _, t in pairs]
     assert based == own
+
+
+def test_cli_an_empty_argument_is_no_current_directory(tmp_path: Path) -> None:
+    for arguments in (("", list_files()["test"], "-o", "x"), ("model", "in.conllu", "-o", "")):
+        result = invoke("rerank", *arguments)
+        assert result.exit_code == 2
+        assert "an argument is empty" in " ".join(result.output.split())
+
+
+def test_cli_rerank_into_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    source = list_files()["test"]
+    result = rerank(source, "-o", f"{tmp_path}/new/")
+    assert result.exit_code == 0
+    assert [path.name for path in (tmp_path / "new").glob("*.conllu")] == [source.name]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("a b")
+    result = rerank(tmp_path / "texts", "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "for its .txt files give --input text" in " ".join(result.output.split())

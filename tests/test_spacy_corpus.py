@@ -1,5 +1,7 @@
 """Sentences as Docs and back, the corpus reader, and non-projective trees."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import spacy
@@ -82,6 +84,16 @@ def test_corpus_names_a_tag_that_spacy_does_not_know():
     sentence = Sentence.from_columns(forms=["a"], upos=["Nn"], sent_id="s7")
     with pytest.raises(UserError, match=r"s7.*'Nn' is no universal part of speech"):
         doc_from_sentence(spacy.blank("xx").vocab, sentence)
+
+
+@pytest.mark.parametrize(("upos", "feats"), [("Nn", "_"), ("NOUN", "A=|b=c")])
+def test_corpus_names_the_line_of_the_word(upos: str, feats: str) -> None:
+    sentence = Sentence.from_columns(
+        forms=["a", "b", "c"], upos=["X", upos, "X"], feats=["_", feats, "_"], sent_id="s7"
+    )
+    placed = replace(sentence, path="t.conllu", line=7)
+    with pytest.raises(UserError, match=r"t\.conllu:9: "):
+        doc_from_sentence(spacy.blank("xx").vocab, placed)
 
 
 def test_corpus_reader_yields_one_sentence_a_doc(tmp_path):

@@ -18,7 +18,9 @@ from tk_spacy.tokenizing.job import tokenizer_job
 from tk_spacy.tokenizing.paragraphs import MOST, clean, paragraphs
 from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec, make_tokenizer
 from tk_spacy.tokenizing.training import train_udpipe_tokenizer
+from tk_spacy.tokenizing.training_text import training_text
 from tk_spacy.tokenizing.udpipe import LONGEST, UdpipeTokenizer
+from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.treebank.surface import surface_tokens
 
 # Paragraphs
@@ -77,6 +79,13 @@ def test_tokenizer_finds_the_words_of_new_text() -> None:
     assert text[: len(gold)] == text[len(gold) :]
     starts = [("# newdoc" in s.comments, "# newpar" in s.comments) for s in found]
     assert starts == [(i == 0, i % 20 == 0) for i in range(len(gold))]
+
+
+def test_tokenizer_learns_past_null_characters() -> None:
+    sentence = Sentence.from_columns(forms=["a\0b", "c"])
+    assert list(training_text([sentence])) == [
+        "1\ta\ufffdb\t_\t_\t_\t_\t0\troot\t_\t_\n2\tc\t_\t_\t_\t_\t1\tdep\t_\t_\n\n"
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])

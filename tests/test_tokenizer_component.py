@@ -153,6 +153,21 @@ def test_tokenizer_docs_survive_storage_and_merging() -> None:
     assert part_of_it == CONLLU[CONLLU.index("# newpar\n# sent_id = 2") :]
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "tokens"),
+    [(2, 4, "Ana viene|de lo|mar|al"), (3, 5, "Ana viene|de|lo mar|al"), (4, 6, "Ana viene|du")],
+)
+def test_tokenizer_docs_whose_words_are_merged(start: int, end: int, tokens: str) -> None:
+    """A multiword token whose words are others now is none, and takes no other token's words."""
+    doc = pipeline()("Ana viene du mar al lago.")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[start:end])
+    found = doc._.tk_surface
+    assert "|".join(token.text for token in found).replace("Ana|", "Ana ").startswith(tokens)
+    assert [token.start for token in found[1:]] == [token.end for token in found[:-1]]
+    assert found[-1].end == len(doc)
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_tokenizer_component_in_a_stream(processes: int) -> None:
     nlp = pipeline()

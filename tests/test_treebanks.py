@@ -59,6 +59,28 @@ def test_treebanks_plain_names_and_pieces(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("names_of_pieces", [("1", "2"), ("_a", "_b"), ("-part1", "-part2")])
+def test_treebanks_pieces_however_they_are_numbered(
+    tmp_path: Path, names_of_pieces: tuple[str, str]
+) -> None:
+    folder = write_folder(tmp_path / "UD_P", start=20, stem="x_p", dev=2)
+    pieces = [f"x_p-ud-train{piece}.conllu" for piece in names_of_pieces]
+    for piece in pieces:
+        (folder / piece).touch()
+    (folder / "._x_p-ud-train3.conllu").touch()  # of macOS, about another file
+    assert names(dict(find_treebank(folder).files))["train"] == pieces
+
+
+def test_treebanks_packed_files(tmp_path: Path) -> None:
+    folder = tmp_path / "UD_P"
+    folder.mkdir()
+    (folder / "x_p-ud-train.conllu.gz").touch()
+    with pytest.raises(
+        UserError, match=r"holds no treebank: .* as x_p-ud-train\.conllu\.gz is; unp"
+    ):
+        find_treebank(folder)
+
+
 @pytest.mark.parametrize(
     ("folder", "readme", "name"),
     [

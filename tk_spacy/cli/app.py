@@ -45,6 +45,19 @@ No treebank at hand? `tk-spacy demo` makes one up and runs the whole path on it.
 """
 
 
+class _Command(typer.core.TyperCommand):
+    """A command that takes no empty words: as a path they would be the current directory."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "" in args:
+            raise typer.BadParameter(
+                "an argument is empty; give it a value (a variable of the shell may be unset), or "
+                'leave it out; for no items at all write "none"',
+                ctx=ctx,
+            )
+        return super().parse_args(ctx, args)
+
+
 class _Commands(dict[str, Any]):
     """The commands by name, each imported when it is asked for: a command waits for no other."""
 
@@ -54,7 +67,7 @@ class _Commands(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if super().__getitem__(name) is None:
             one = typer.Typer(add_completion=False, **STYLE)
-            one.command(name)(pkgutil.resolve_name(COMMANDS[name]))
+            one.command(name, cls=_Command)(pkgutil.resolve_name(COMMANDS[name]))
             self[name] = typer.main.get_command(one)
         return super().__getitem__(name)
 

@@ -24,7 +24,7 @@ from tk_spacy.workflows.files.tagging import TAG_CHOICES
 from tk_spacy.workflows.files.worker import FileResult
 
 Output = Annotated[
-    Path,
+    str,
     typer.Option(
         "--output",
         "-o",
@@ -32,6 +32,7 @@ Output = Annotated[
         help="File (- for standard output), or directory for several files.",
     ),
 ]
+"""A text: a Path forgets the "/" that makes a directory of OUT."""
 Overwrite = Annotated[
     bool,
     typer.Option(
@@ -123,7 +124,7 @@ def named_files(values: Sequence[str] | None, old: Sequence[str] | None = None) 
 def run_on_files(
     work: Callable[..., list[FileResult]],
     inputs: Sequence[Path],
-    output: Path,
+    output: str,
     *,
     reranked: bool,
     deps: str,

@@ -83,7 +83,7 @@ def parse_cli(
         tk-spacy parse parser treebanks/ -o parsed/ --jobs 2
     """
 
-    def work(paths: Sequence[Path], target: Path, **more: Any) -> list[FileResult]:
+    def work(paths: Sequence[Path], target: str, **more: Any) -> list[FileResult]:
         return parse_files(
             model,
             paths,

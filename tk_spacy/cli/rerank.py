@@ -77,7 +77,7 @@ def rerank_cli(
         tk-spacy rerank model treebanks/ -o parsed/ --jobs 2
     """
 
-    def work(paths: Sequence[Path], target: Path, **more: Any) -> list[FileResult]:
+    def work(paths: Sequence[Path], target: str, **more: Any) -> list[FileResult]:
         return rerank_files(
             model,
             paths,

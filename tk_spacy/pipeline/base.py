@@ -172,11 +172,11 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         from tk_spacy.spacy_io.doc_trees import missing_attributes  # noqa: PLC0415
 
         if "missing" not in self._warned:
-            self._warn_of_lack(missing_attributes(schema, doc), reader=reader, verb=verb)
+            self._warn_of_lack(missing_attributes(schema, doc), doc, reader=reader, verb=verb)
 
-    def _warn_of_lack(self, missing: Sequence[str], *, reader: str, verb: str) -> None:
-        """Warn where there are attributes that the model reads and a Doc lacks."""
-        if missing:
+    def _warn_of_lack(self, missing: Sequence[str], doc: Doc, *, reader: str, verb: str) -> None:
+        """Warn where there are attributes that the model reads and a Doc lacks, of its words."""
+        if missing and not all(token.is_space for token in doc):
             self._warn(
                 "missing",
                 f"the {reader} uses {', '.join(missing)}, which a Doc lacks: it will {verb} worse; "

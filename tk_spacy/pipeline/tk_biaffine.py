@@ -126,7 +126,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
 
     def _warn_of_doc(self, parser: "BiaffineParser", doc: Doc) -> None:
         missing = [name for name in parser.needs if not doc.has_annotation(name)]
-        self._warn_of_lack(missing, reader="parser", verb="parse")
+        self._warn_of_lack(missing, doc, reader="parser", verb="parse")
 
     def predict(self, docs: Sequence[Doc]) -> "list[list[ParsedSentence]]":
         """The trees of each Doc's sentences; the Docs stay as they are.

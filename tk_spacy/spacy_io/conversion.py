@@ -23,6 +23,7 @@ from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
 from tk_spacy.spacy_io.sentence_spans import sentence_spans
 from tk_spacy.spacy_io.surface import inside_multiword, with_doc_surface
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.data_notes import word_line
 from tk_spacy.trees.pseudo_projective import DECORATION
 
 SPACY_ROOT = "ROOT"
@@ -45,10 +46,11 @@ PLAIN_MISC = ("_", "SpaceAfter=No")
 _FEATURE = re.compile(r"[^=|]+=[^=|]+")
 
 
-def place_of(sentence: Sentence) -> str:
-    """Where a sentence stands, for error messages."""
+def place_of(sentence: Sentence, word: int = 0) -> str:
+    """Where a sentence stands, or one of its words (1..n), for error messages."""
     if sentence.path:
-        return f"{sentence.path}:{sentence.line}"
+        line = word_line(sentence, word) if word else sentence.line
+        return f"{sentence.path}:{line}"
     return f"sentence {sentence.sent_id or sentence.forms[0]!r}"
 
 
@@ -64,23 +66,24 @@ def doc_from_sentence(
     n = len(sentence)
     columns: dict[str, Any] = {}
     if gold_tags:
-        unknown = [tag for tag in sentence.upos if tag != "_" and tag not in UPOS_IDS]
-        if unknown:
-            raise UserError(
-                f"{place_of(sentence)}: UPOS {unknown[0]!r} is no universal part of speech, "
-                f"which spaCy needs; convert the column or put the tag into XPOS"
-            )
+        for i, tag in enumerate(sentence.upos, 1):
+            if tag != "_" and tag not in UPOS_IDS:
+                raise UserError(
+                    f"{place_of(sentence, i)}: UPOS {tag!r} is no universal part of speech, which "
+                    "spaCy needs; convert the column or put the tag into XPOS"
+                )
         columns = {
             "tags": [_blank(tag) for tag in sentence.xpos],
             "pos": [_blank(tag) for tag in sentence.upos],
             "morphs": [_blank(feats) for feats in sentence.feats],
             "lemmas": [_blank(lemma) for lemma in sentence.lemmas],
         }
-        for feats in set(sentence.feats):
+        for feats in dict.fromkeys(sentence.feats):
             if feats != "_" and not all(_FEATURE.fullmatch(f) for f in feats.split("|")):
+                word = sentence.feats.index(feats) + 1
                 raise UserError(
-                    f"{place_of(sentence)}: FEATS {feats!r} is no list of Name=Value joined by "
-                    f"'|', which spaCy needs; correct the column, or write _"
+                    f"{place_of(sentence, word)}: FEATS {feats!r} is no list of Name=Value joined "
+                    f"by '|', which spaCy needs; correct the column, or write _"
                 )
     doc = Doc(
         vocab,

@@ -8,7 +8,7 @@ merged Docs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from spacy.vocab import Vocab
 
 SURFACE_EXTENSION = "tk_surface"
-"""`token._.tk_surface` of a multiword token's first word: (form, number of words, MISC)."""
+"""`token._.tk_surface` of a multiword token's first word: (form, number of words, MISC, length).
+
+Length, in characters of the Doc's text, tells whether its words are still the same: whoever merges
+or splits tokens changes no character.  It is missing in Docs of earlier versions.
+"""
 SENTENCE_EXTENSION = "tk_sentence"
 """`token._.tk_sentence` of a sentence's first word: its number, begins a document, a paragraph."""
 
@@ -80,7 +84,9 @@ def doc_from_text(vocab: Vocab, sentences: Iterable[TextSentence], *, ends_in_sp
         for token in tokens:
             inside = "".join(token.words) != token.form
             if token.is_multiword:
-                of_token = [token.form, len(token.words), token.misc]
+                number = len(token.words)
+                length = sum(map(len, token.words)) + inside * (number - 1)
+                of_token = [token.form, number, token.misc, length]
                 marks.append((len(words), SURFACE_EXTENSION, of_token))
             words += token.words
             spaces += [inside] * (len(token.words) - 1) + [token.space]
@@ -90,15 +96,6 @@ def doc_from_text(vocab: Vocab, sentences: Iterable[TextSentence], *, ends_in_sp
     for place, name, value in marks:
         doc[place]._.set(name, value)
     return doc
-
-
-def surface_of(token: Token) -> tuple[str, int, str] | None:
-    """What a multiword token's first word knows of it; None of any other word."""
-    value = _stored(token, SURFACE_EXTENSION)
-    if value is None:
-        return None
-    form, number, misc = value  # a list, after it was stored
-    return str(form), int(number), str(misc)
 
 
 def with_doc_surface(sentence: Sentence, tokens: Sequence[Token]) -> Sentence:
@@ -116,36 +113,40 @@ def with_doc_surface(sentence: Sentence, tokens: Sequence[Token]) -> Sentence:
     return made if known is not None else replace(made, comments=sentence.comments)
 
 
-def inside_multiword(tokens: Iterable[Token]) -> Iterable[bool]:
+def inside_multiword(tokens: Sequence[Token]) -> Iterator[bool]:
     """Whether each token is a word of a multiword token; of Docs that are no text's, no one is."""
-    left = 0
-    for token in tokens:
-        if left:
-            left -= 1
-            yield True
-            continue
-        surface = surface_of(token)
-        left = surface[1] - 1 if surface is not None else 0
-        yield surface is not None
+    for surface, words in _grouped(tokens):
+        yield from [surface.is_multiword] * len(words)
 
 
 def _grouped(tokens: Sequence[Token]) -> list[tuple[SurfaceToken, list[Token]]]:
-    """The tokens of the text with their words; a multiword token that is cut is none."""
+    """The tokens of the text with their words."""
     found = []
     at = 0
     while at < len(tokens):
-        token = tokens[at]
-        surface = surface_of(token)
-        if surface is not None and len(words := list(tokens[at : at + surface[1]])) == surface[1]:
-            form, _, misc = surface
-            space = bool(words[-1].whitespace_)
-            forms = tuple(word.text for word in words)
-            found.append((SurfaceToken(form, forms, space, misc), words))
-        else:
-            words = [token]
-            found.append((SurfaceToken(token.text, (token.text,), bool(token.whitespace_)), words))
-        at += len(words)
+        form, number, misc = _multiword_at(tokens, at) or (tokens[at].text, 1, "_")
+        words = list(tokens[at : at + number])
+        forms = tuple(word.text for word in words)
+        found.append((SurfaceToken(form, forms, bool(words[-1].whitespace_), misc), words))
+        at += number
     return found
+
+
+def _multiword_at(tokens: Sequence[Token], at: int) -> tuple[str, int, str] | None:
+    """Form, number of words and MISC of the multiword token that begins with a token.
+
+    None where none does, or where its words are cut off, merged or split.
+    """
+    value = _stored(tokens[at], SURFACE_EXTENSION)
+    if value is None:
+        return None
+    form, number, misc, *length = value  # a list, after it was stored
+    if at + number > len(tokens):
+        return None
+    last = tokens[at + number - 1]
+    if length and last.idx + len(last) - tokens[at].idx != length[0]:
+        return None
+    return str(form), int(number), str(misc)
 
 
 def _stored(token: Token, name: str) -> Any:

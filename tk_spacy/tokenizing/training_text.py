@@ -18,7 +18,8 @@ def has_text(sentences: Iterable[Sentence]) -> bool:
 def training_text(sentences: Iterable[Sentence]) -> Iterator[str]:
     """Each sentence as CoNLL-U that says how it is written and nothing else.
 
-    Tags and trees are left out, so that a tokenizer does not depend on them.
+    Tags and trees are left out, so that a tokenizer does not depend on them.  Null characters,
+    which no text keeps and which would end the text for UDPipe, are U+FFFD.
     """
     for sentence in sentences:
         breaks = breaks_of(sentence)
@@ -33,7 +34,7 @@ def training_text(sentences: Iterable[Sentence]) -> Iterator[str]:
             for word, misc in zip(token.words, inside, strict=False):
                 lines.append(_line(number, word, misc))
                 number += 1
-        yield "\n".join([*lines, "", ""])
+        yield "\n".join([*lines, "", ""]).replace("\0", "\ufffd")
 
 
 def multiword_tokens(sentences: Iterable[Sentence]) -> Counter[SurfaceToken]:

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tk_spacy.errors import UserError
+from tk_spacy.errors import TreebankError
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.udpipe.library import version
 from tk_spacy.tagging.base import check_upos
 from tk_spacy.tagging.udpipe.kind import KIND
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.data_notes import word_line
 from tk_spacy.utils.validation import check_names_of
 
 MOST_BYTES = 250
@@ -60,10 +61,11 @@ class UdpipeTaggerSpec:
             for column, values in columns.items():
                 longest = max(values, key=lambda value: len(value.encode()))
                 if (size := len(longest.encode())) > MOST_BYTES:
-                    raise UserError(
-                        f"sentence in line {sentence.line}: {column} {longest[:20] + '...'!r} has "
-                        f"{size} bytes, and UDPipe's tagger takes {MOST_BYTES}; choose another "
-                        "tagger"
+                    raise TreebankError(
+                        sentence.path,
+                        word_line(sentence, values.index(longest) + 1),
+                        f"{column} {longest[:20] + '...'!r} has {size} bytes, and UDPipe's tagger "
+                        f"takes {MOST_BYTES}; choose another tagger",
                     )
 
     def seconds(self, words: int) -> float:

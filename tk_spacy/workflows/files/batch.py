@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -86,7 +87,7 @@ def rerank_files(
     files = ExternalFiles(dict(parser_files or {}), tuple(places))
     return _work_on_files(
         model, partial(_open_reranker, model, k, files, deps, tags, form),
-        places, Path(output), command="rerank",
+        places, output, command="rerank",
         settings={"k": k, "deps": deps}, tags=tags, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
@@ -115,7 +116,7 @@ def parse_files(
     model, places = Path(model), [Path(path) for path in inputs]
     return _work_on_files(
         model, partial(_open_parser, model, k, deps, tags, form),
-        places, Path(output), command="parse",
+        places, output, command="parse",
         settings={"k": k, "deps": deps}, tags=tags, form=form,
         overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
@@ -171,7 +172,7 @@ def _work_on_files(
     model: Path,
     opener: Opener,
     inputs: Sequence[Path],
-    output: Path,
+    output: str | Path,
     *,
     command: str,
     settings: Mapping[str, Any],
@@ -225,7 +226,7 @@ def _work_on_files(
     progress.begin(stage)
     tell = Counter(todo, sizes, partial(progress.update, stage))
     try:
-        if not one_file:
+        if not one_file or _names_directory(output):
             for job in todo:
                 with suppress(OSError):  # which the job itself will tell
                     job.target.parent.mkdir(parents=True, exist_ok=True)
@@ -267,16 +268,18 @@ def total(results: Sequence[FileResult]) -> FileResult:
     return whole
 
 
-def find_jobs(inputs: Sequence[Path], output: Path, *, form: InputForm = "auto") -> list[Job]:
+def find_jobs(inputs: Sequence[Path], output: str | Path, *, form: InputForm = "auto") -> list[Job]:
     """Which file goes where.
 
     One file goes to the file `output` (STDOUT for standard output), or into it where it is a
-    directory; directories, or several inputs, go into the directory `output`, which mirrors their
-    structure, work directories of trainings left out.  A file may be a pipe, which is read once.
+    directory, or a text that ends in "/"; directories, or several inputs, go into the directory
+    `output`, which mirrors their structure, work directories of trainings left out.  A file may be
+    a pipe, which is read once.
     form: what the inputs are; the result of text is called .conllu.
     Raises UserError where an input is missing or holds nothing to do, where an output would replace
     an input, or where several files would go into one.
     """
+    into, output = _names_directory(output), Path(output)
     for path in inputs:
         if not path.exists():
             raise UserError(f"{path}: no such file or directory")
@@ -286,7 +289,10 @@ def find_jobs(inputs: Sequence[Path], output: Path, *, form: InputForm = "auto")
         if names_stdout(output):
             return [Job(inputs[0], Path(STDOUT))]
         name = result_name(inputs[0], form).name
-        target = output / name if output.is_dir() else output
+        into = into or output.is_dir()
+        if into:
+            _check_directory(inputs, output)
+        target = output / name if into else output
         jobs = [Job(inputs[0], target)]
     else:
         _check_directory(inputs, output)
@@ -303,17 +309,24 @@ def find_jobs(inputs: Sequence[Path], output: Path, *, form: InputForm = "auto")
     return jobs
 
 
+def _names_directory(output: str | Path) -> bool:
+    """Whether an output is written as a directory is, which a Path forgets."""
+    return isinstance(output, str) and output.endswith(("/", os.sep))
+
+
 def _check_directory(inputs: Sequence[Path], output: Path) -> None:
-    """Raises UserError unless the outputs of several files can go into `output`."""
+    """Raises UserError unless files can go into `output`."""
     if output.is_dir():
+        return
+    if output.exists():
+        raise UserError(f"{output}: a file stands where the output directory is to be")
+    if len(inputs) == 1 and not inputs[0].is_dir():
         return
     what = "several inputs" if len(inputs) > 1 else f"{inputs[0]} is a directory, whose files"
     if output == Path(STDOUT):
         raise UserError(
             f"{output}: {what} cannot go to standard output; give a directory to write them into"
         )
-    if output.exists():
-        raise UserError(f"{output}: a file stands where the output directory is to be")
     if output.suffix.lower() in FILE_SUFFIXES:
         raise UserError(
             f"{output}: the name of a file, but {what} go into a directory; give the name of one"
@@ -341,9 +354,14 @@ def _jobs_of(path: Path, output: Path, form: InputForm) -> Iterator[Job]:
         if file.is_file() and not any(file.is_relative_to(folder) for folder in working)
     )
     if not files:
-        packed = _packed(path, suffix)
-        cure = "" if packed is None else f"; {packed}"
-        raise UserError(f"{path}: no {suffix} file in this directory or below{cure}")
+        cures = [_packed(path, suffix)]
+        if suffix != TEXT_SUFFIX and any(path.rglob(f"*{TEXT_SUFFIX}")):
+            cures.append(f"for its {TEXT_SUFFIX} files give --input text (or vertical)")
+        raise UserError(
+            "; ".join(
+                filter(None, (f"{path}: no {suffix} file in this directory or below", *cures))
+            )
+        )
     for file in files:
         yield Job(file, output / result_name(file.relative_to(path), form))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tk_spacy.ensemble.combiner.model import COMBINER
-from tk_spacy.errors import UserError
+from tk_spacy.errors import TreebankError, UserError
 from tk_spacy.features.schema import distrusts_xpos, morph_note
 from tk_spacy.features.word_properties import check_extras
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, check_alternatives
@@ -263,6 +263,8 @@ def _with_tagger(plan: Plan) -> Plan:
     with at_its_place(plan.options, "tags.tagger"):
         try:
             tagger.check(plan.parts["train"].sentences)
+        except TreebankError:
+            raise  # it names the line
         except UserError as error:
             raise UserError(f"{plan.parts['train'].label}: {error}") from error
     return replace(plan, tagger=tagger)

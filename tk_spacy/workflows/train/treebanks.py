@@ -19,7 +19,9 @@ PARTS = ("train", "dev", "test")
 SHOWN = 3
 """Names that a title or a note spells out."""
 
-_PART = re.compile(r"(?:(?P<stem>.+)-ud-)?(?P<part>train|dev|test)(?P<piece>(?<=-ud-train)-.+)?")
+_PART = re.compile(
+    r"(?:(?P<stem>.+)-ud-)?(?P<part>train|dev|test)(?P<piece>(?<=-ud-train)[-_\d].*)?"
+)
 _HEADING = re.compile(r"^#+[ \t]*(UD_\w[\w-]*)", re.MULTILINE)
 _CALLED = "train.conllu, dev.conllu or test.conllu, or so after NAME-ud-"
 
@@ -171,8 +173,11 @@ def _parts_of_folder(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def _is_conllu(path: Path) -> bool:
-    """Whether a file is called so; a link that leads nowhere is, and fails when it is read."""
-    return path.suffix == ".conllu" and not path.is_dir()
+    """Whether a file is called so; a link that leads nowhere is, and fails when it is read.
+
+    Hidden files are other programs' own, such as macOS's ._NAME.
+    """
+    return path.suffix == ".conllu" and not path.name.startswith(".") and not path.is_dir()
 
 
 def _what_else(folder: Path, entries: Sequence[Path]) -> str:
@@ -180,6 +185,9 @@ def _what_else(folder: Path, entries: Sequence[Path]) -> str:
     others = [path.name for path in entries if _is_conllu(path)]
     if others:
         return f"no file in it is called {_CALLED} (but {others[0]}); name the file itself"
+    packed = [path.name for path in entries if path.name.endswith((".conllu.gz", ".conllu.xz"))]
+    if packed:
+        return f"its files are packed, as {packed[0]} is; unpack them first"
     below = [path for path in entries if path.is_dir() and any(map(_is_conllu, path.glob("*")))]
     if below:
         return f"treebanks lie in folders of it, such as {below[0].name}; name these"
