@@ -41,7 +41,8 @@ class ModelError(UserError):
 class TreebankError(UserError):
     """A CoNLL-U file that cannot be read or written; the text names file, line and cure.
 
-    ``line`` counts from 1; 0 where the fault concerns the whole file.
+    ``line`` counts from 1; 0 where the fault concerns the whole file.  ``path`` is empty where the
+    sentences come from no file.
     """
 
     def __init__(self, path: str | PathLike[str], line: int, reason: str) -> None:
@@ -50,4 +51,4 @@ class TreebankError(UserError):
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{place}: {self.reason}"
+        return f"{place}: {self.reason}" if place else self.reason

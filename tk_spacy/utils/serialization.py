@@ -178,14 +178,21 @@ def sparse(name: str, weights: NDArray[np.floating]) -> dict[str, NDArray[Any]]:
     return dict(zip(names, (ids.astype(np.uint32), weights[ids].astype(np.float32)), strict=True))
 
 
-def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
-    """The inverse of `sparse`: float32[size].  Raises ValueError."""
+def dense(
+    arrays: Mapping[str, NDArray[Any]], name: str, size: int, *, most: float = np.inf
+) -> NDArray[np.float32]:
+    """The inverse of `sparse`: float32[size].
+
+    most: what all values are below, so that their sums are finite.  Raises ValueError.
+    """
     ids, values = (arrays[n] for n in _sparse_names(name))
     name = name or "weights"
     if ids.dtype != np.uint32 or values.dtype != np.float32 or ids.ndim != 1:
         raise ValueError(f"{name} are {ids.dtype} and {values.dtype}, not uint32 and float32")
     if ids.shape != values.shape or not np.isfinite(values).all():
         raise ValueError(f"{name} are not one finite number for each id")
+    if not (np.abs(values) < most).all():
+        raise ValueError(f"{name} beyond {most:g}, whose sums may be infinite")
     if len(ids) and int(ids.max()) >= size:
         raise ValueError(f"an id of {name} is {ids.max()}, expected less than {size}")
     if (ids[1:] <= ids[:-1]).any():
@@ -193,6 +200,17 @@ def dense(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[n
     weights = np.zeros(size, dtype=np.float32)
     weights[ids] = values
     return weights
+
+
+def read_places(arrays: Mapping[str, NDArray[Any]], size: int) -> NDArray[np.uint8]:
+    """Where a parser saw each label, uint8[size]: 1 under the root, 2 elsewhere, 3 both.
+
+    Raises ValueError.
+    """
+    places = arrays["places"]
+    if places.dtype != np.uint8 or places.shape != (size,) or places.max() > 3:
+        raise ValueError(f"places are not uint8[{size}] from 0 to 3")
+    return places
 
 
 def _sparse_names(name: str) -> tuple[str, str]:

@@ -42,6 +42,7 @@ from tk_spacy.utils.serialization import (
     PARSER_FORMAT,
     dense,
     from_npz,
+    read_places,
     sparse,
     to_npz,
 )
@@ -378,16 +379,11 @@ class SamplingParser(StoredParser):
         schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
         arrays = from_npz(files[WEIGHTS])
         n_cells = FIRST_ID + len(schema.labels)
-        places = arrays["places"]
-        if places.dtype != np.uint8 or places.shape != (n_cells,) or places.max() > 3:
-            raise ValueError(f"places are not uint8[{n_cells}] from 0 to 3")
+        places = read_places(arrays, n_cells)
         if places[:FIRST_ID].any():
             raise ValueError(f"places of ids below {FIRST_ID}, which are no labels")
-        weights = dense(arrays, "weights", (1 << settings.bits) + n_cells)
-        pruner = dense(arrays, "pruner", 1 << settings.pruner_bits)
-        for name, values in (("weights", weights), ("pruner", pruner)):
-            if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
-                raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
+        weights = dense(arrays, "weights", (1 << settings.bits) + n_cells, most=MOST_WEIGHT)
+        pruner = dense(arrays, "pruner", 1 << settings.pruner_bits, most=MOST_WEIGHT)
         kernel = None
         if meta["format_version"] > 1:
             own = Schema.from_dict(srsly.msgpack_loads(files[KERNEL_SCHEMA]))

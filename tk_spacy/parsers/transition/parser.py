@@ -27,7 +27,7 @@ from tk_spacy.parsers.transition.settings import BACKWARD, TransitionSettings
 from tk_spacy.parsers.transition.words import Reading
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
-from tk_spacy.utils.serialization import META, dense, from_npz, sparse, to_npz
+from tk_spacy.utils.serialization import META, dense, from_npz, read_places, sparse, to_npz
 
 READING, WEIGHTS = "reading.msgpack", "weights.npz"
 MOST_WEIGHT = 1e9
@@ -234,19 +234,11 @@ class TransitionParser(StoredParser):
             raise ValueError(f"direction is {settings.direction}, and the words' is another one")
         arrays = from_npz(files[WEIGHTS])
         n_labels, size = len(reading.labels), 1 << settings.bits
-        places = arrays["places"]
-        if places.dtype != np.uint8 or places.shape != (n_labels,) or places.max() > 3:
-            raise ValueError(f"places are not uint8[{n_labels}] from 0 to 3")
-        moves = dense(arrays, "moves", size)
-        labels = dense(arrays, "labels", size + n_labels)
-        for name, values in (("moves", moves), ("labels", labels)):
-            if not (np.abs(values[values != 0]) < MOST_WEIGHT).all():
-                raise ValueError(f"{name} beyond {MOST_WEIGHT:g}, whose sums may be infinite")
         return cls(
             reading=reading,
             settings=settings,
-            move_weights=moves,
-            label_weights=labels,
-            places=places,
+            move_weights=dense(arrays, "moves", size, most=MOST_WEIGHT),
+            label_weights=dense(arrays, "labels", size + n_labels, most=MOST_WEIGHT),
+            places=read_places(arrays, n_labels),
             about=cls._about(meta),
         )
