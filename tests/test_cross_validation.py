@@ -16,17 +16,20 @@ from memorising_tagger import MemorisingTagger
 from trainings import list_files, lists_training, treebank
 from treebank_folders import QUICK, write_folder
 
+from tk_spacy.ensemble.jackknife import LISTING_SECONDS
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.reranker.assessment import count_choices, pooled
 from tk_spacy.reranker.settings import Settings
+from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.timing import Meter
 from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.train import estimate as estimate_module
 from tk_spacy.workflows.train import inputs as inputs_module
 from tk_spacy.workflows.train import pipeline as pipeline_module
 from tk_spacy.workflows.train.config import train_options
@@ -223,6 +226,40 @@ def test_cross_validation_plans_know_nothing_of_what_is_held_out(tmp_path: Path)
     assert apart.parts["train"].sentences == whole[6:]
     assert apart.parts["held-out"].sentences == whole[:6]
     assert apart.dev == []
+
+
+def test_cross_validation_is_estimated_with_all_its_trainings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, CountingParser())
+    tagger = MemorisingTagger(diary=tmp_path / "tags.txt")
+    monkeypatch.setattr(inputs_module, "make_tagger", lambda *_, **__: tagger)
+    monkeypatch.setattr(estimate_module, "pace", lambda: 1.0)
+    plan = make_plan(options(tmp_path, TRAIN, folds=3, tags="own", tokenizer="none"))
+    found = estimate_module.estimate(plan)
+    # The three systems learn from 48 words of 72 each, the last one from all; each of them trains
+    # on all that it has, and three times on two thirds of it.
+    of_system = {words: words + 3 * words * 2 // 3 for words in (48, 72)}
+    trained = 3 * of_system[48] + of_system[72]
+    assert trained == 648
+    listed = 3 * 48 + 72
+    assert found.stages == {
+        "tags": pytest.approx(trained / 1000),  # as tagger and parser say of a thousand words
+        "parsers": pytest.approx(trained / 1000 + listed * LISTING_SECONDS),
+        "reranker": pytest.approx(listed * estimate_module.RERANKER_SECONDS),
+    }
+    assert found.cores == 1
+    spec = UdpipeTokenizerSpec()
+    told = estimate_module.estimate(replace(plan, tokenizer=spec))
+    # Of the four systems the last one alone has a tokenizer; all that is trained is so on one core.
+    assert told.stages == {
+        **found.stages,
+        "tags": pytest.approx(trained / 1000 + spec.seconds(0)),
+    }
+    once = estimate_module.estimate(
+        replace(plan, options=replace(plan.options, cross_validation=False))
+    )
+    assert once.stages["tags"] == pytest.approx(of_system[72] / 1000)
 
 
 def test_cross_validation_goes_on_where_it_was_stopped(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,13 +65,15 @@ def estimate(plan: Plan) -> Estimate:
     options = plan.options
     cores = options.processes or min(options.threads or available_threads(), available_threads())
     words = {name: sum(map(len, part.sentences)) for name, part in plan.parts.items()}
-    slower = pace()
-    stages = {name: slower * seconds for name, seconds in _stages(plan, words, cores)}
+    stages = dict(_stages(plan, words, cores))
     if options.cross_validation:
         # Each fold's system learns from all folds but one, and the last one from all: together as
-        # many times all as there are folds.
-        stages = {name: seconds * plan.folds for name, seconds in stages.items()}
-    return Estimate(stages, cores)
+        # many times all as there are folds.  Only the last one has a tokenizer.
+        others = plan.folds - 1
+        for name, seconds in _stages(replace(plan, tokenizer=None), words, cores):
+            stages[name] += others * seconds
+    slower = pace()
+    return Estimate({name: slower * seconds for name, seconds in stages.items()}, cores)
 
 
 def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str, float]]:
