@@ -1,8 +1,10 @@
-"""Plain, slow twins of tk_spacy/parsers/transition: states, moves and a greedy loop."""
+"""Plain, slow twins of tk_spacy/parsers/transition: states, moves and a beam search."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from tk_spacy.parsers.transition.decoder import Scorer, scores_after
 
 SHIFT, SWAP, LEFT, RIGHT = range(4)
 
@@ -64,3 +66,69 @@ def replay(moves: np.ndarray, n: int) -> np.ndarray:
         state.make(move)
     assert state.is_final
     return np.array([state.heads[i] for i in range(1, n + 1)], dtype=np.int32)
+
+
+Path = list[tuple[int, int]]
+"""Moves, with the label of the arc that each makes, -1 for none."""
+
+
+def plain_paths(
+    scorer: Scorer, fields: np.ndarray, gold: Path, places: np.ndarray, width: int
+) -> tuple[Path, Path]:
+    """By a plain beam search: what is to be learnt, and what it found in its place.
+
+    The gold moves and the best state's, both up to the step at which that state is furthest ahead
+    of the gold one; none where the gold tree is found.
+    """
+    beam: list[tuple[float, Path]] = [(0.0, [])]
+    gold_score, step = 0.0, 0
+    most, right, wrong = -1.0, gold[:0], gold[:0]
+    while step < len(gold) or not all(_state(path, fields).is_final for _, path in beam):
+        more: list[tuple[float, Path]] = []
+        for score, path in beam:
+            if _state(path, fields).is_final:
+                more.append((score, path))
+            more += [
+                (score + _score(scorer, fields, path, *move), [*path, move])
+                for move in _moves(scorer, fields, path, places)
+            ]
+        beam = sorted(more, key=lambda item: -item[0])[:width]
+        if step < len(gold):
+            gold_score += _score(scorer, fields, gold[:step], *gold[step])
+            step += 1
+        score, path = beam[0]
+        if path != gold[:step] and score - gold_score > most:
+            most, right, wrong = score - gold_score, gold[:step], path
+    return ([], []) if beam[0][1] == gold else (right, wrong)
+
+
+def _state(path: Path, fields: np.ndarray) -> PlainState:
+    state = PlainState(len(fields) - 2)
+    for move, label in path:
+        state.make(move, label)
+    return state
+
+
+def _after(scorer: Scorer, fields: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    return scores_after(scorer, fields, [move for move, _ in path], [label for _, label in path])
+
+
+def _score(scorer: Scorer, fields: np.ndarray, path: Path, move: int, label: int) -> float:
+    of_moves, of_labels = _after(scorer, fields, path)
+    return float(of_moves[move]) + (float(of_labels[move - LEFT, label]) if move >= LEFT else 0.0)
+
+
+def _moves(scorer: Scorer, fields: np.ndarray, path: Path, places: np.ndarray) -> Path:
+    """The legal moves after some, with the best label that may be where it stands."""
+    state, found = _state(path, fields), []
+    if state.is_final:
+        return []
+    _, of_labels = _after(scorer, fields, path)
+    for move in state.legal():
+        label = -1
+        if move >= LEFT:
+            under_root = move == RIGHT and len(state.stack) == 2
+            may = (places & (1 if under_root else 2)) > 0
+            label = int(np.argmax(np.where(may, of_labels[move - LEFT], -np.inf)))
+        found.append((move, label))
+    return found

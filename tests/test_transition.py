@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference_transition import LEFT, RIGHT, SHIFT, SWAP, PlainState, replay
+from reference_transition import LEFT, RIGHT, SHIFT, SWAP, PlainState, plain_paths, replay
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -21,7 +21,7 @@ from tk_spacy.parsers.transition.parser import WEIGHTS, TransitionParser
 from tk_spacy.parsers.transition.settings import TransitionSettings
 from tk_spacy.parsers.transition.source import TransitionSource
 from tk_spacy.parsers.transition.spec import TransitionSpec
-from tk_spacy.parsers.transition.training import train_transition_parser
+from tk_spacy.parsers.transition.training import label_places, train_transition_parser
 from tk_spacy.parsers.transition.words import Reading
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.synthetic import generate
@@ -32,6 +32,8 @@ from tk_spacy.utils.serialization import from_npz, to_npz
 SENTENCES = list(generate(200, seed=31))
 NEW = list(generate(40, seed=32))
 SMALL = TransitionSettings(epochs=3, bits=16, training_beam=4, beam=4)
+MOVE_FEATURES = 103
+"""Of a state, where no FEATS attribute has features of its own."""
 
 
 @functools.cache
@@ -301,6 +303,60 @@ def test_a_first_update_by_hand() -> None:
     assert np.allclose(learner.averaged()[0], (2 * first + learner.move_weights) / 3)
 
 
+def test_a_wrong_label_is_learnt_from_where_all_moves_are_right() -> None:
+    sentence = Sentence.from_columns(
+        forms=["a", "b"], upos=["X", "Y"], heads=[2, 0], deprels=["z", "root"]
+    )
+    corpus = Reading.fit([sentence], xpos=True, backward=False, n_feats=0).encode(
+        [sentence], with_trees=True
+    )
+    learner = Learner(16, np.array([1, 2, 2], dtype=np.uint8))
+    heads = np.array([0, 2, 0, 0], dtype=np.int32)
+    first, second = (np.array([-1, label, 0, -1], dtype=np.int32) for label in (1, 2))
+    assert not learner.learn(corpus.fields, heads, first, 1)
+    assert learner.learn(corpus.fields, heads, first, 1)
+    moves = learner.move_weights.copy()
+    # The same tree with the other label: its moves are found, the label is not.
+    assert not learner.learn(corpus.fields, heads, second, 1)
+    assert (learner.move_weights == moves).all()
+    assert learner.learn(corpus.fields, heads, second, 1)
+    assert not learner.learn(corpus.fields, heads, first, 1)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_it_learns_from_where_the_best_state_is_furthest_ahead(width: int) -> None:
+    """The sums of all weights of each move change as a plain beam search says."""
+    few = [sentence for sentence in SENTENCES if len(sentence) < 9][:25]
+    reading = Reading.fit(few, xpos=True, backward=False, n_feats=0)
+    corpus = reading.encode(few, with_trees=True)
+    places = label_places(corpus, len(reading.labels))
+    learner = Learner(18, places)
+    learnt, ends = 0, set()
+    for i, sentence in enumerate(few):
+        rows = corpus.rows(i)
+        state, gold = PlainState(len(sentence)), []
+        for move in moves_of(sentence.heads).tolist():
+            word = state.stack[-2 if move == LEFT else -1]
+            label = reading.label_id(sentence.deprels[word - 1]) if move >= LEFT else -1
+            gold.append((move, label))
+            state.make(move, label)
+        scorer = Scorer(learner.move_weights.copy(), learner.label_weights.copy(), places)
+        right, wrong = plain_paths(scorer, corpus.fields[rows], gold, places, width)
+        before = learner.move_weights.reshape(-1, 4).sum(axis=0, dtype=np.float64)
+        was_found = learner.learn(
+            corpus.fields[rows], corpus.heads[rows], corpus.labels[rows], width
+        )
+        after = learner.move_weights.reshape(-1, 4).sum(axis=0, dtype=np.float64)
+        assert was_found == (right == wrong == [])
+        count = [sum(m == move for m, _ in right) - sum(m == move for m, _ in wrong)
+                 for move in range(4)]  # fmt: skip
+        assert (after - before).tolist() == [MOVE_FEATURES * c for c in count]
+        learnt += not was_found
+        ends.add(len(right) == len(gold))
+    assert learnt > 10
+    assert ends == {True, False}
+
+
 def test_it_learns_its_own_sentences() -> None:
     parser = train_transition_parser(
         SENTENCES[:60], settings=replace(SMALL, epochs=15, bits=18, training_beam=8, beam=8)
@@ -321,6 +377,28 @@ def test_it_learns_what_holds_of_new_sentences(direction: str) -> None:
         for (heads, _), sentence in zip(parsed, NEW, strict=True)
     )
     assert right / words > 0.6
+
+
+def mirrored(sentence: Sentence) -> Sentence:
+    """The words from right to left, with the same tree."""
+    n = len(sentence)
+    heads = [head and n + 1 - head for head in sentence.heads.tolist()]
+    columns = ("forms", "lemmas", "upos", "xpos", "feats", "deprels")
+    return Sentence.from_columns(
+        heads=heads[::-1], **{name: getattr(sentence, name)[::-1] for name in columns}
+    )
+
+
+def test_backward_is_forward_on_mirrored_sentences() -> None:
+    backward = trained("backward")
+    forward = train_transition_parser([mirrored(s) for s in SENTENCES], settings=SMALL)
+    assert forward.move_weights.tobytes() == backward.move_weights.tobytes()
+    assert forward.label_weights.tobytes() == backward.label_weights.tobytes()
+    turned = forward.parse([mirrored(s) for s in NEW])
+    for sentence, (heads, labels), other in zip(NEW, backward.parse(NEW), turned, strict=True):
+        expected = mirrored(mirrored(sentence).with_tree(*other))
+        assert heads.tolist() == expected.heads.tolist()
+        assert labels == expected.deprels
 
 
 def test_same_seed_same_bytes() -> None:
