@@ -180,6 +180,28 @@ def test_unknown_heads_and_labels_teach_nothing() -> None:
         assert (node.get_grad(name) == 0).all()
 
 
+def test_losses_are_those_of_the_gold_heads_and_of_their_labels() -> None:
+    sample = batch()
+    assert sample.heads is not None
+    assert sample.labels is not None
+    scores = parser(dropout=0.0).predict(sample)
+    gold = iter(zip(sample.heads.tolist(), sample.labels.tolist(), strict=True))
+    of_heads, of_labels, start = [], [], 0
+    for i, length in enumerate(LENGTHS):
+        for word in range(1, length):
+            head, label = next(gold)
+            arcs = np.delete(scores.arcs[i, word, :length], word)  # no word is its own head
+            of_heads.append(np.log(np.exp(arcs).sum()) - scores.arcs[i, word, head])
+            arc = np.array([start + word]), np.array([start + head])
+            (labels,) = scores.label_scores(*arc)
+            of_labels.append(np.log(np.exp(labels).sum()) - labels[label])
+        start += length
+    found = find_loss(scores, sample)
+    assert found[:2] == pytest.approx((np.mean(of_heads), np.mean(of_labels)))
+    # The parser itself finds other heads for some words.
+    assert max(of_heads) > np.log(2)
+
+
 def only(ids: np.ndarray, i: int) -> np.ndarray:
     return np.where(np.arange(len(ids)) == i, ids, -1)
 
