@@ -3,7 +3,7 @@
 Of a sentence that stood in its training data its list has the gold tree on top; of any other one it
 has chains to the left and to the right.  So a parser that is asked for what it was trained on shows
 as a perfect score.  It also keeps a record of the sentences that each parser was trained on, had as
-dev part, and was asked for.
+dev part, and was asked for, and of their tags.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class MemorisingParser:
         known = {" ".join(s.forms): [s.heads.tolist(), list(s.deprels)] for s in train}
         (directory / "memory.json").write_text(json.dumps(known), encoding="utf-8")
         report(1, 1)
-        self._write("train", train, dev=[" ".join(s.forms) for s in dev])
+        of_dev = [" ".join(s.upos) for s in dev]
+        self._write("train", train, dev=[" ".join(s.forms) for s in dev], dev_tags=of_dev)
 
     def open(
         self, directory: Path, *, inventory: LabelInventory, n_threads: int | None = None
@@ -73,7 +74,12 @@ class MemorisingParser:
         return MemorisingSource(self, known, inventory)
 
     def _write(self, what: str, sentences: Sequence[Sentence], **more: Any) -> None:
-        record = {"what": what, "name": self.name, "of": [" ".join(s.forms) for s in sentences]}
+        record = {
+            "what": what,
+            "name": self.name,
+            "of": [" ".join(s.forms) for s in sentences],
+            "tags": [" ".join(s.upos) for s in sentences],
+        }
         with self.diary.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**record, **more}) + "\n")
 

@@ -355,6 +355,25 @@ def test_it_tags_words_that_it_never_saw() -> None:
     assert trained().columns == ("LEMMA", "UPOS", "XPOS", "FEATS")
 
 
+def test_it_does_not_look_at_dev(tmp_path: Path) -> None:
+    spec = make_tagger("bilstm:epochs=1:steps=1:width=8")
+    made = []
+    for name, dev in (("with", language(5, 9)), ("without", [])):
+        (tmp_path / name).mkdir()
+        spec.train(language()[:10], dev, tmp_path / name, n_threads=1, report=lambda done, of: None)
+        made.append(BilstmTagger.from_disk(tmp_path / name).to_bytes())
+    assert made[0] == made[1]
+
+
+def test_it_tags_by_words_alone() -> None:
+    asked = language(20, 7)
+    others = [
+        replace(s, upos=("ADP",) * 4, xpos=("a",) * 4, feats=("Case=Dat",) * 4, lemmas=("x",) * 4)
+        for s in asked
+    ]
+    assert tags_of(trained(), others) == [Tags.of(s) for s in asked]
+
+
 def test_columns_that_a_treebank_lacks_stay_empty() -> None:
     blank = [
         replace(s, lemmas=("_",) * 4, xpos=("_",) * 4, feats=("_",) * 4) for s in language()[:30]

@@ -28,6 +28,7 @@ from memorising_parser import (
     chains,
     gold_sentences,
 )
+from memorising_tagger import MemorisingTagger
 
 from tk_spacy.ensemble.full_training import WholeTraining
 from tk_spacy.ensemble.jackknife import fold_of_sentences, fold_seconds, jackknife
@@ -290,6 +291,41 @@ def test_a_training_shows_each_parser_only_what_it_may_see(
     assert report.parts["test"].scores["oracle"].uas == 0
     assert (report.parts["dev"].sentences, report.parts["test"].sentences) == (6, 5)
     assert (report.parts["dev"].words, report.parts["test"].words) == (36, 30)
+
+
+def test_a_training_shows_its_parsers_predicted_tags_and_reports_how_right_they_are(
+    tmp_path: Path, memory: MemorisingParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagger = MemorisingTagger(diary=tmp_path / "taggers.txt")
+    monkeypatch.setattr(inputs_module, "make_tagger", lambda *_, **__: tagger)
+    learned: list[Any] = []
+    real = pipeline_module.train_reranker
+
+    def spy(sentences: Any, *args: Any, **kwargs: Any) -> Any:
+        learned.extend(sentences)
+        return real(sentences, *args, **kwargs)
+
+    monkeypatch.setattr(pipeline_module, "train_reranker", spy)
+    report = train_pipeline(options(tmp_path, tags="own", tokenizer="none"))
+    # Every word is a NOUN, and X to a tagger that did not see its sentence: the final one knows the
+    # sentence of dev that stands in train, the folds' know none of those that they tag.
+    gold, unseen = " ".join(["NOUN"] * 6), " ".join(["X"] * 6)
+    trained, asked = memory.records("train"), memory.records("parse")
+    assert {tags for record in trained for tags in record["tags"]} == {unseen}
+    (whole,) = [record for record in trained if record["dev"]]
+    assert whole["dev_tags"] == [gold, *[unseen] * 5]
+    of_dev, of_test = (texts(part) for part in ([TRAIN[4], *DEV[1:]], TEST))
+    assert [record["of"] for record in asked[-2:]] == [of_dev, of_test]
+    for record in asked:
+        expected = [gold, *[unseen] * 5] if record["of"] == of_dev else [unseen] * len(record["of"])
+        assert record["tags"] == expected
+    assert {" ".join(s.upos) for s in learned} == {unseen}
+    assert {name: row.upos for name, row in report.tags.items()} == {
+        "train": 0, "dev": pytest.approx(100 / 6), "test": 0,
+    }  # fmt: skip
+    assert {name: row.words for name, row in report.tags.items()} == {
+        "train": 66, "dev": 36, "test": 30,
+    }  # fmt: skip
 
 
 def test_lists_of_train_are_still_the_folds_where_a_parser_is_known_for_dev(

@@ -30,6 +30,7 @@ from tk_spacy.evaluation.report import (
     table_2,
     table_3,
 )
+from tk_spacy.evaluation.tags import TagScores
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
@@ -474,6 +475,36 @@ def test_a_report_says_the_same_in_markdown_and_after_json() -> None:
     bare = replace(report, about={}, betas={}, notes=())
     assert bare.to_markdown().startswith("# Training report\n\n**Scores dev, gold tags**\n")
     assert bare.to_markdown().endswith("beside the reranker's: none.\n")
+
+
+def test_a_report_says_whose_tags_were_read_and_how_right_they_are() -> None:
+    run = RunTime(
+        sentences=1, mean_length=1.0, support_parts=0, training_seconds=0.0, threads=1,
+        tokens_per_second=1.0, stages={}, total_seconds=0.0, peak_bytes=0,
+    )  # fmt: skip
+    part = PartReport(
+        sentences=1, words=1, trees=1.0, tokens_per_second=1.0, scores={"oracle": scores(1)},
+        tests=[],
+    )  # fmt: skip
+    gold = TrainReport(about={"title": "UD_Owls"}, betas={}, parts={"dev": part}, run_time=run)
+    assert "**Scores on UD_Owls dev, gold tags**" in gold.to_markdown()
+    assert "**Tags**" not in gold.to_markdown()
+    tags = {
+        "train": TagScores(words=1, upos=11.5, xpos=12.5, ufeats=13.5, lemmas=14.5),
+        "dev": TagScores(words=2, upos=21.5, xpos=22.5, ufeats=23.5, lemmas=24.5),
+    }
+    report = replace(gold, tags=tags)
+    text = report.to_markdown()
+    assert "**Scores on UD_Owls dev, predicted tags**" in text
+    assert "gold tags" not in text
+    assert (
+        "**Tags**\n\n| part | UPOS | XPOS | UFeats | lemmas |\n"
+        "| --- | ---: | ---: | ---: | ---: |\n"
+        "| train | 11.50 | 12.50 | 13.50 | 14.50 |\n| dev | 21.50 | 22.50 | 23.50 | 24.50 |\n"
+    ) in text
+    again = TrainReport.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again.tags == tags
+    assert again.to_markdown() == text
 
 
 def test_costs_stand_beside_the_score_of_the_same_parser_on_the_last_part() -> None:

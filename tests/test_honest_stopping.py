@@ -30,6 +30,8 @@ from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
 from tk_spacy.parsers.udpipe import trainer
 from tk_spacy.parsers.udpipe.settings import UdpipeSettings
 from tk_spacy.parsers.udpipe.training import train_udpipe_parser
+from tk_spacy.tagging.spacy_tagger import training as spacy_tagger_module
+from tk_spacy.tagging.udpipe import training as udpipe_tagger_module
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.synthetic import generate
 
@@ -539,6 +541,42 @@ def test_udpipe_learns_from_train_and_stops_by_dev(monkeypatch: pytest.MonkeyPat
     assert tasks[1]["dev"] == []
     train_udpipe_parser(TRAIN, settings=UdpipeSettings(**{**quick, "seed": 5}))
     assert tasks[2] == tasks[1]
+
+
+@udpipe_parsers.needs_udpipe
+def test_udpipe_s_tagger_learns_from_train_and_stops_by_dev(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[Any] = []
+
+    def run_trainer(train: Any, dev: Any, **_: Any) -> bytes:
+        shown.append((train, dev))
+        return b"model"
+
+    monkeypatch.setattr(udpipe_tagger_module, "run_trainer", run_trainer)
+    udpipe_tagger_module.train_udpipe_tagger(TRAIN, DEV)
+    udpipe_tagger_module.train_udpipe_tagger(TRAIN)
+    words = [
+        [[s.forms, s.lemmas, s.upos, s.xpos, s.feats] for s in part] for part in (TRAIN, DEV, [])
+    ]
+    found = [
+        [[tuple(v or "_" for v in column) for column in columns[:5]] for columns in part]
+        for part in (*shown[0], *shown[1])
+    ]
+    assert found == [[list(map(tuple, s)) for s in words[i]] for i in (0, 1, 0, 2)]
+
+
+def test_spacy_s_taggers_learn_from_train_and_stop_by_dev(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(
+        spacy_tagger_module,
+        "train_by_config",
+        lambda train, dev, *_, **__: shown.append((list(train), list(dev))),
+    )
+    spacy_tagger_module.train_spacy_tagger(TRAIN, DEV)
+    spacy_tagger_module.train_spacy_tagger(TRAIN)
+    # That the best state on dev is kept: see the parser's, which has the same training.
+    assert shown == [(TRAIN, DEV), (TRAIN, [])]
 
 
 def test_spacy_s_parser_learns_from_train_and_keeps_the_best_state_on_dev(

@@ -66,6 +66,17 @@ def test_tagging_no_tagger_sees_what_it_tags(tmp_path: Path, folds: int, process
     assert all(dev == [] for _, dev in seen[1:])
 
 
+def test_tagging_what_is_not_train_is_tagged_by_the_tagger_of_all_of_train(tmp_path: Path) -> None:
+    train = parts()["train"]
+    # Sentences of train, of which each fold's tagger lacks one.
+    known = [train[len(train) * fold // 3] for fold in range(3)]
+    spec = MemorisingTagger(diary=tmp_path / "diary")
+    gold = {"train": train, "dev": known, "test": known[::-1]}
+    made = tag_treebank(gold, spec, workdir=tmp_path / "tags", folds=3, processes=1)
+    for name in ("dev", "test"):
+        assert [s.upos for s in made.parts[name]] == [s.upos for s in gold[name]]
+
+
 def test_tagging_is_taken_over_and_made_again_where_it_must(tmp_path: Path) -> None:
     gold = parts()
     spec = MemorisingTagger(diary=tmp_path / "diary")
@@ -128,7 +139,8 @@ def test_tagging_scores_count_universal_features_alone() -> None:
 
     for gold, given, right in (
         ("Case=Gen|Typo=Yes", "Case=Gen", 100), ("Case=Gen", "Case=Gen|NumForm=Digit", 100),
-        ("Case=Gen", "Case=Acc", 0), ("_", "_", 100), ("_", "Case=Acc", 0),
+        ("Case=Gen", "Case=Acc", 0), ("_", "_", 100), ("_", "Case=Acc", 0), ("Case=Gen", "_", 0),
+        ("Case=Gen|Number=Sing", "Case=Gen", 0), ("Case=Gen", "Case=Gen|Number=Sing", 0),
     ):  # fmt: skip
         assert score_tags([tagged(gold, "a")], [tagged(given, "a")]).ufeats == right
     assert score_tags([tagged("_", "_")], [tagged("_", "b")]).lemmas == 100

@@ -217,18 +217,29 @@ def test_tokenizer_job_is_taken_over_and_made_again(tmp_path: Path) -> None:
     assert not job.is_kept
 
 
-def test_tokenizer_learns_ever_slower_where_no_dev_part_chooses(
+def words_in(texts: list[str]) -> list[list[str]]:
+    """The words of sentences in CoNLL-U."""
+    rows = [[line.split("\t") for line in text.splitlines()] for text in texts]
+    return [[row[1] for row in sentence if row[0].isdigit()] for sentence in rows]
+
+
+def test_tokenizer_learns_from_train_and_keeps_the_best_epoch_on_dev_if_there_is_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
+    shown: list[list[list[str]]] = []
 
     def run_trainer(train: list[str], dev: list[str], *, tokenizer: str, **_: object) -> bytes:
         asked.append(tokenizer)
+        shown.extend(map(words_in, (train, dev)))
         return b"model"
 
     monkeypatch.setattr("tk_spacy.tokenizing.training.run_trainer", run_trainer)
     for dev in (part("dev"), []):
         train_udpipe_tokenizer(part("train"), dev)
+    train, dev = ([list(s.forms) for s in part(name)] for name in ("train", "dev"))
+    assert shown == [train, dev, train, []]
+    # Without dev it learns ever slower.
     with_dev, without = asked
     assert without == f"{with_dev};learning_rate_final=0.0005"
 
