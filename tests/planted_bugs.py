@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LISTS, LEARNING = "test_honest_lists.py", "test_honest_learning.py"
 REPORT, STOPPING = "test_honest_report.py", "test_honest_stopping.py"
 CROSSED, ARRANGED = "test_cross_validation.py", "test_arrangement.py"
+TAGS = "test_tagging.py"
 
 
 @dataclass(frozen=True)
@@ -564,6 +565,268 @@ BUGS = [
         "joined = dealt(learnt, folds=folds)",
         "joined = [sentence for sentences in learnt for sentence in sentences]",
         (ARRANGED,),
+    ),
+    # Predicted tags
+    Bug(
+        "a fold's tagger is trained on its own sentences too",
+        "seen = [s for s, number in zip(train, numbers, strict=True) if number != fold - 1]",
+        "seen = [s for s, number in zip(train, numbers, strict=True)]",
+        (TAGS,),
+    ),
+    Bug(
+        "train is tagged by the tagger of all of train",
+        'tagged["train"] = _tagged_by_folds(train, jobs[1:])',
+        'tagged["train"] = _tagged(tagger, train)',
+        (TAGS,),
+    ),
+    Bug(
+        "dev and test are tagged by the tagger of a fold",
+        "tagged[name] = _tagged(tagger, sentences)",
+        "tagged[name] = _tagged(jobs[1].open(), sentences)",
+        (TAGS,),
+    ),
+    Bug(
+        "the final tagger learns from dev",
+        "spec=spec, train=train, dev=dev, directory=workdir / spec.name,",
+        "spec=spec, train=[*train, *dev], dev=dev, directory=workdir / spec.name,",
+        (TAGS,),
+    ),
+    Bug(
+        "a tagger that learnt from other tags is taken over",
+        "return (sentence.to_conllu() for sentence in sentences)",
+        'return (" ".join(sentence.forms) for sentence in sentences)',
+        (TAGS,),
+    ),
+    Bug(
+        "the tagger of a cross-validated fold has its sentences as dev part",
+        'train, dev = parts["train"], parts.get("dev", [])',
+        'train, dev = parts["train"], parts.get("dev", parts.get("held-out", []))',
+        (CROSSED,),
+    ),
+    Bug(
+        "parsers are shown gold tags, and predicted ones are reported",
+        "replace(part, sentences=made.parts[name], gold=part.sentences)",
+        "replace(part, gold=part.sentences)",
+        (LISTS,),
+    ),
+    Bug(
+        "train has predicted tags, and what is scored has gold ones",
+        "replace(part, sentences=made.parts[name], gold=part.sentences)",
+        'replace(part, sentences=made.parts[name] if name == "train" else part.sentences)',
+        (LISTS,),
+    ),
+    Bug(
+        "predicted tags are scored against themselves",
+        "score_tags(gold[name], part) for name, part in made.parts.items()",
+        "score_tags(part, part) for name, part in made.parts.items()",
+        (LISTS,),
+    ),
+    Bug(
+        "a cross-validated fold is scored with the gold tags",
+        "held_out = system.plan.parts[HELD_OUT].sentences",
+        "held_out = here.parts[HELD_OUT].sentences",
+        (CROSSED,),
+    ),
+    Bug(
+        "a model's own scores of tags are against the predicted ones",
+        "gold = scored.gold or gold",
+        "gold = gold or scored.gold",
+        ("test_own_tags.py",),
+    ),
+    Bug(
+        "predicted tags are called gold",
+        'return "predicted tags" if self.tags else "gold tags"',
+        'return "gold tags"',
+        (REPORT,),
+    ),
+    Bug(
+        "XPOS and features are swapped in the table of tags",
+        "(name, row.upos, row.xpos, row.ufeats, row.lemmas) for name, row in scores.items()",
+        "(name, row.upos, row.ufeats, row.xpos, row.lemmas) for name, row in scores.items()",
+        (REPORT,),
+    ),
+    Bug(
+        "the neural tagger learns from dev",
+        "train_bilstm_tagger(train, settings=self.settings, report=report)",
+        "train_bilstm_tagger([*train, *dev], settings=self.settings, report=report)",
+        ("test_bilstm_tagger.py",),
+    ),
+    Bug(
+        "the neural tagger takes over the tags that a sentence has",
+        "upos, xpos, feats = zip(*tags[own], strict=True)",
+        "upos, xpos, feats = zip(*tags[own], strict=True)\n"
+        '            upos = tuple(b if a == "_" else a for a, b in zip(sentence.upos, upos))',
+        ("test_bilstm_tagger.py",),
+    ),
+    Bug(
+        "spaCy's tagger takes over the tags that a sentence has",
+        "doc_from_sentence(self.nlp.vocab, sentence, gold_tags=False) for",
+        "doc_from_sentence(self.nlp.vocab, sentence) for",
+        ("test_own_tags.py",),
+    ),
+    Bug(
+        "UDPipe's tagger keeps the iteration that does best on train",
+        "list(map(_columns, dev)),\n        tagger=",
+        "list(map(_columns, train)),\n        tagger=",
+        (STOPPING,),
+    ),
+    Bug(
+        "spaCy's taggers learn from dev",
+        "return train_by_config(\n        train, dev, config,",
+        "return train_by_config(\n        [*train, *dev], dev, config,",
+        (STOPPING,),
+    ),
+    Bug(
+        "the tokenizer keeps the epoch that does best on train",
+        "list(training_text(dev)),",
+        "list(training_text(train if dev else dev)),",
+        ("test_tokenizer.py",),
+    ),
+    Bug(
+        "features that a tagger left out count as right",
+        "ufeats += _equal(map(_universal, right.feats), map(_universal, given.feats))",
+        "ufeats += sum(\n"
+        "            _universal(a).startswith(_universal(b))\n"
+        "            for a, b in zip(right.feats, given.feats, strict=True)\n"
+        "        )",
+        (TAGS,),
+    ),
+    Bug(
+        "lemmas that a tagger left out count as right",
+        'a in ("_", b) for a, b in zip(right.lemmas',
+        'b == "_" or a in ("_", b) for a, b in zip(right.lemmas',
+        (TAGS,),
+    ),
+    Bug(
+        "the tags of a file are replaced where it has them",
+        "empty = [name for name in COLUMNS if name not in filled]",
+        "empty = list(COLUMNS)",
+        (TAGS,),
+    ),
+    Bug(
+        "own tags are asked for and the file's are kept",
+        "replaced: Sequence[str] = tuple(COLUMNS)",
+        "filled = FilledColumns(first)\n"
+        "            replaced: Sequence[str] = [name for name in COLUMNS if name not in filled]",
+        (TAGS,),
+    ),
+    Bug(
+        "a word without UPOS among others stays without",
+        "blank = [i for i, tag in enumerate(sentence.upos) if tag == NO_VALUE]",
+        "blank: list[int] = []",
+        (TAGS,),
+    ),
+    Bug(
+        "the tagger's tags are said to be the file's",
+        'found = [join(self.own, "and")] if self.own else []',
+        "found: list[str] = []",
+        (TAGS,),
+    ),
+    # The transition parser
+    Bug(
+        "the transition parser's score of a tree lacks its labels",
+        "label_score = space.scores.labels.rows[<size_t>of_labels * model.n_labels + label]",
+        "label_score = 0",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "the transition parser's tree is the beam's last",
+        "best = &space.search.beam[0]\n        for m in",
+        "best = &space.search.beam[space.search.size - 1]\n        for m in",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "the transition parser learns where the beam was least ahead",
+        "if not (found and i == 0) and violation > most:",
+        "if not (found and i == 0) and (at < 0 or violation <= most):",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "the transition parser learns from the beam's last state",
+        "most, at, at_node = violation, t, self.search.beam[0].node",
+        "most, at, at_node = violation, t, self.search.beam[self.search.size - 1].node",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "the transition parser's average lacks a step",
+        "cdef float when = step * <float>(self.steps - 1)",
+        "cdef float when = step * <float>self.steps",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "a wrong label is right to the transition parser",
+        "was_gold and candidate.move == gold_move and candidate.label == gold_label",
+        "was_gold and candidate.move == gold_move",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "heads that were read backward are not turned back",
+        "np.ascontiguousarray(self.reading.turned(heads[words, :count].T))",
+        "np.ascontiguousarray(heads[words, :count].T)",
+        ("test_transition.py",),
+    ),
+    Bug(
+        "the backward parser learns the labels of the other end's words",
+        "labels[words_of] = ids[::-1] if self.backward else ids",
+        "labels[words_of] = ids",
+        ("test_transition.py",),
+    ),
+    # The biaffine parser
+    Bug(
+        "the biaffine parser's loss ignores labels",
+        "label_loss = _to_slopes(found, labels[known][labelled])",
+        "label_loss, found = 0.0, 0 * found",
+        ("test_biaffine_network.py",),
+    ),
+    Bug(
+        "the biaffine parser learns labels of the heads that it finds",
+        "heads = (rows - place + gold)[labelled]",
+        "heads = (rows - place + scores.arcs[layout.owner[rows], place].argmax(axis=-1))[labelled]",
+        ("test_biaffine_network.py",),
+    ),
+    Bug(
+        "the biaffine parser leaves activations out in use",
+        'rate = model.attrs["dropout_rate"] if is_train else 0.0\n    rows: Any = X.dataXd\n'
+        "    masks: list",
+        'rate = model.attrs["dropout_rate"]\n    rows: Any = X.dataXd\n    masks: list',
+        ("test_biaffine_network.py",),
+    ),
+    Bug(
+        "the biaffine parser leaves embeddings out in use",
+        'if is_train and model.attrs["dropout_rate"]:',
+        'if model.attrs["dropout_rate"]:',
+        ("test_biaffine_network.py",),
+    ),
+    Bug(
+        "the biaffine parser leaves states of its LSTM out in use",
+        'rate = model.attrs["dropout_rate"] if is_train else 0.0\n    mask: Any',
+        'rate = model.attrs["dropout_rate"]\n    mask: Any',
+        ("test_biaffine_network.py",),
+    ),
+    Bug(
+        "the biaffine parser's score of a tree lacks its labels",
+        "total = (self._arcs[words, heads] + found).sum(axis=1)",
+        "total = (self._arcs[words, heads] + 0 * found).sum(axis=1)",
+        ("test_biaffine_parser.py",),
+    ),
+    # What a training is said to cost
+    Bug(
+        "a cross-validation is said to cost no more than one training",
+        "others = plan.folds - 1",
+        "others = 0",
+        (CROSSED,),
+    ),
+    Bug(
+        "a cross-validation is said to train a tokenizer in each fold",
+        "in _stages(replace(plan, tokenizer=None), words, cores):",
+        "in _stages(plan, words, cores):",
+        (CROSSED,),
+    ),
+    Bug(
+        "a preset goes before what the user says",
+        "return {**defaults, **of_preset, **said, PRESET: preset}",
+        "return {**defaults, **said, **of_preset, PRESET: preset}",
+        ("test_presets.py",),
     ),
 ]  # fmt: skip
 
