@@ -13,6 +13,7 @@ a paired bootstrap; no text is kept.  `table` prints the table of docs/results.m
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from tk_spacy.evaluation.attachment import SentenceCounts, aligned, count_pairs
 from tk_spacy.evaluation.bootstrap import bootstrap_counts
 from tk_spacy.evaluation.tags import score_tags
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.workflows.train.treebanks import find_treebank
 
 COUNTS = Path(__file__).parents[1] / "docs" / "counts"
@@ -95,10 +97,14 @@ def train_udpipe(treebank: Path, out: Path) -> None:
 def train_spacy(treebank: Path, out: Path) -> None:
     """Train spaCy's own pipeline by `spacy train`, and parse dev and test."""
     files, start = files_of(treebank), time.perf_counter()
+    more = []
+    if "XPOS" not in FilledColumns(load_treebank(files["train"])):
+        parts = ("tok2vec", "morphologizer", "trainable_lemmatizer", "parser")
+        more = ["--nlp.pipeline", json.dumps(parts)]  # its tagger has nothing to learn
     subprocess.run(
         [
             sys.executable, "-m", "spacy", "train", str(CONFIG), "--output", f"{out}.spacy",
-            "--paths.train", str(files["train"]), "--paths.dev", str(files["dev"]),
+            "--paths.train", str(files["train"]), "--paths.dev", str(files["dev"]), *more,
         ],
         check=True,
     )  # fmt: skip
