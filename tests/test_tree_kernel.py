@@ -8,7 +8,7 @@ from reference_subtrees import shared, sub_feature_trees, subtrees
 from test_kernel import random_tree
 
 from tk_spacy.kernels.forest import Forest
-from tk_spacy.kernels.tree_kernel import MOST, add_forest_scores, common_subtrees
+from tk_spacy.kernels.tree_kernel import MOST, TreeSupport, common_subtrees
 
 HE_WON_THE_GAME_TODAY = [2, 0, 4, 2, 2]
 
@@ -80,31 +80,37 @@ def test_a_forest_shares_what_trees_share():
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_scores_of_lists_are_those_of_their_trees(n_threads):
+@pytest.mark.parametrize(("since", "averaged"), [(0, False), (5, True)])
+def test_scores_of_lists_are_those_of_their_trees(n_threads, since, averaged):
     rng = np.random.default_rng(3)
-    n = 6
-    trees = [random_tree(rng, n).tolist() for _ in range(5)]
+    trees = [random_tree(rng, 6).tolist() for _ in range(5)]
     forest, members, n_arcs = forest_of(trees)
     features = random_features(rng, n_arcs)
-    others, expected = [], np.zeros(len(trees))
     own = [
-        sub_feature_trees(t, [features[a] for a in m]) for t, m in zip(trees, members, strict=True)
+        sub_feature_trees(tree, [features[arc] for arc in arcs])
+        for tree, arcs in zip(trees, members, strict=True)
     ]
-    for _ in range(12):
-        length = int(rng.integers(2, 6))
-        pair = [random_tree(rng, length).tolist() for _ in range(2)]
-        other, arcs, n_other = forest_of(pair)
+    support, expected = TreeSupport(), np.zeros(len(trees))
+    for number in range(12):
+        pair = [random_tree(rng, int(rng.integers(2, 6))).tolist()]
+        pair.append(random_tree(rng, len(pair[0])).tolist())
+        other, arcs_of, n_other = forest_of(pair)
         other_features = random_features(rng, n_other)
-        alpha = float(rng.integers(1, 4))
+        weight, mean = rng.integers(1, 5, size=2).tolist()
         coefficients = np.zeros(other.n_nodes)
-        np.add.at(coefficients, other.trees[0], alpha)
-        np.add.at(coefficients, other.trees[1], -alpha)
-        others.append((other, ragged(other_features), coefficients))
-        for tree, arc, sign in zip(pair, arcs, (alpha, -alpha), strict=True):
-            found = sub_feature_trees(tree, [other_features[a] for a in arc])
-            expected += [sign * shared(mine, found) for mine in own]
+        np.add.at(coefficients, other.trees[0], 1)
+        np.add.at(coefficients, other.trees[1], -1)
+        support.append(other, ragged(other_features), coefficients, weight=weight, averaged=mean)
+        if number < since:
+            continue
+        for tree, arcs, sign in zip(pair, arcs_of, (1, -1), strict=True):
+            found = sub_feature_trees(tree, [other_features[arc] for arc in arcs])
+            factor = sign * (mean if averaged else weight)
+            expected += [factor * shared(mine, found) for mine in own]
     out = np.zeros(forest.n_nodes)
-    add_forest_scores(forest, ragged(features), others, out, n_threads=n_threads)
+    support.add_scores(
+        forest, ragged(features), out, since=since, averaged=averaged, n_threads=n_threads
+    )
     assert out[forest.trees].sum(axis=1).tolist() == expected.tolist()
 
 

@@ -62,6 +62,26 @@ class Forest:
             trees=trees,
         )
 
+    def part(self, rows: Sequence[int]) -> tuple[Forest, Int32]:
+        """The forest of some of the trees, with the numbers that its arcs had here.
+
+        Its arcs are numbered anew, 0..a-1 in the order of the old numbers, which are returned.
+        """
+        trees = self.trees[list(rows)]
+        nodes, new_trees = np.unique(trees, return_inverse=True)
+        new = np.zeros(self.n_nodes, dtype=np.int32)
+        new[nodes] = np.arange(len(nodes), dtype=np.int32)
+        sizes = np.diff(self.starts)[nodes]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        where = np.arange(starts[-1]) + np.repeat(self.starts[nodes] - starts[:-1], sizes)
+        arcs, new_arcs = np.unique(self.child_arcs[where], return_inverse=True)
+        return Forest(
+            starts=starts,
+            child_nodes=new[self.child_nodes[where]],
+            child_arcs=new_arcs.astype(np.int32),
+            trees=new_trees.reshape(trees.shape).astype(np.int32),
+        ), arcs.astype(np.int32)
+
 
 def _bottom_up(below: Sequence[Sequence[int]]) -> list[int]:
     """The words of a tree, the root 0 among them, each after all that hang on it."""

@@ -5,12 +5,12 @@ the kernel over pairs of arcs, or, as one vector, the multiset of its arcs' feat
 
 Support vectors lie in an inverted index: of each feature, the vectors that have it.  The products
 of one vector with all of them take a walk through the lists of its own features.  Lists only grow,
-so what was added since a mark is the end of each.
+so what was added since a mark is the end of each list.
 """
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, realloc
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from tk_spacy.utils.index_checks cimport check_starts, check_values
 from tk_spacy.parallel.threads import effective_n_threads
 
 MAX_DEGREE = 16
+
+
+cdef struct Posting:
+    # The support vectors that have a feature, in their order, and how often each has it.
+    int32_t *vectors
+    int32_t *times
+    int32_t n
+    int32_t room
 
 
 cdef class PolynomialSupport:
@@ -30,21 +38,31 @@ cdef class PolynomialSupport:
     cdef readonly int32_t n_features
     cdef readonly int degree
     cdef readonly Py_ssize_t n
-    cdef Py_ssize_t _n_ids
-    cdef list _starts, _ids, _counts, _weights, _averaged
-    cdef object _index
+    cdef Posting *postings
+    cdef double *weights
+    cdef double *averaged
+    cdef Py_ssize_t room
 
-    def __init__(self, n_features, degree):
+    def __cinit__(self, n_features, degree):
         if not 1 <= degree <= MAX_DEGREE:
             raise ValueError(f"degree is {degree}, expected 1 to {MAX_DEGREE}")
         if n_features < 0:
             raise ValueError(f"n_features is {n_features}, expected 0 or more")
         self.n_features = n_features
         self.degree = degree
-        self.n = self._n_ids = 0
-        self._starts, self._ids, self._counts = [np.zeros(1, dtype=np.int64)], [], []
-        self._weights, self._averaged = [], []
-        self._index = None
+        self.postings = <Posting *>calloc(n_features + 1, sizeof(Posting))
+        if self.postings == NULL:
+            raise MemoryError(f"no memory for an index of {n_features} features")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.postings != NULL:
+            for i in range(self.n_features):
+                free(self.postings[i].vectors)
+                free(self.postings[i].times)
+        free(self.postings)
+        free(self.weights)
+        free(self.averaged)
 
     def __len__(self):
         return self.n
@@ -57,15 +75,35 @@ cdef class PolynomialSupport:
         Raises TypeError or ValueError for arrays that do not fit.
         """
         starts, ids, counts = checked_vectors(starts, ids, counts, self.n_features)
-        v = len(starts) - 1
-        self._weights.append(checked("weights", weights, np.float64, v))
-        self._averaged.append(checked("averaged", averaged, np.float64, v))
-        self._starts.append(starts[1:].astype(np.int64) + self._n_ids)
-        self._n_ids += len(ids)
-        self._ids.append(ids)
-        self._counts.append(counts)
-        self.n += v
-        self._index = None
+        cdef Py_ssize_t v = len(starts) - 1, i, j
+        cdef const double[::1] given = checked("weights", weights, np.float64, v)
+        cdef const double[::1] means = checked("averaged", averaged, np.float64, v)
+        cdef const int32_t[::1] begins = starts, features = ids, times = counts
+        self.make_room(v)
+        for i in range(v):
+            for j in range(begins[i], begins[i + 1]):
+                add_posting(&self.postings[features[j]], <int32_t>self.n, times[j])
+            self.weights[self.n] = given[i]
+            self.averaged[self.n] = means[i]
+            self.n += 1
+
+    cdef int make_room(self, Py_ssize_t more) except -1:
+        cdef Py_ssize_t room = max(2 * self.room, self.n + more, 64)
+        cdef double *grown
+        if self.n + more <= self.room:
+            return 0
+        if room >= 1 << 31:
+            raise MemoryError(f"{room} support vectors, more than can be numbered")
+        grown = <double *>realloc(self.weights, room * sizeof(double))
+        if grown == NULL:
+            raise MemoryError(f"no memory for {room} support vectors")
+        self.weights = grown
+        grown = <double *>realloc(self.averaged, room * sizeof(double))
+        if grown == NULL:
+            raise MemoryError(f"no memory for {room} support vectors")
+        self.averaged = grown
+        self.room = room
+        return 0
 
     def add_scores(self, starts, ids, out, *, counts=None, since=0, averaged=False, n_threads=None):
         """Adds to out[i] the sum over support vectors s of weight * (a_i . s + 1) ** d.
@@ -75,35 +113,81 @@ cdef class PolynomialSupport:
         The sum runs in the order of the support vectors, whatever the threads.
         """
         starts, ids, counts = checked_vectors(starts, ids, counts, self.n_features)
-        out = checked("out", out, np.float64, len(starts) - 1)
+        cdef const int32_t[::1] begins = starts, features = ids, times = counts
+        cdef double[::1] sums = checked("out", out, np.float64, len(starts) - 1)
         if not 0 <= since <= self.n:
             raise ValueError(f"since is {since}, expected 0 to {self.n}")
-        if since == self.n:
+        cdef Py_ssize_t i, n = sums.shape[0], first = since, failed = 0
+        cdef const double *weights = self.averaged if averaged else self.weights
+        cdef int threads = effective_n_threads(n_threads)
+        if first == self.n or n == 0:
             return
-        lists, vectors, times = self._inverted(since)
-        weights = np.concatenate(self._averaged if averaged else self._weights)[since:]
-        _add_scores(
-            starts, ids, counts, lists, vectors, times, weights, self.degree, out,
-            effective_n_threads(n_threads),
-        )
+        for i in prange(n, nogil=True, schedule="dynamic", chunksize=4, num_threads=threads):
+            failed += add_score(
+                self.postings, &features[0] if features.shape[0] else NULL,
+                &times[0] if times.shape[0] else NULL, begins[i], begins[i + 1], weights, first,
+                self.n, self.degree, &sums[i],
+            )
+        if failed:
+            raise MemoryError(f"no memory for the products with {self.n - first} support vectors")
 
-    def _inverted(self, since):
-        """For each feature its vectors from `since` on: starts int64[f + 1], vectors, counts."""
-        if self._index is not None and self._index[0] == since:
-            return self._index[1]
-        starts = np.concatenate(self._starts)
-        first = starts[since]
-        ids = np.concatenate(self._ids)[first:]
-        counts = np.concatenate(self._counts)[first:]
-        owner = np.repeat(
-            np.arange(self.n - since, dtype=np.int32), np.diff(starts[since:])
-        )
-        order = np.argsort(ids, kind="stable")
-        lists = np.zeros(self.n_features + 1, dtype=np.int64)
-        np.cumsum(np.bincount(ids, minlength=self.n_features), out=lists[1:])
-        made = lists, owner[order], counts[order]
-        self._index = (since, made)
-        return made
+
+cdef int add_posting(Posting *posting, int32_t vector, int32_t times) except -1:
+    cdef int32_t room
+    cdef int32_t *grown
+    if posting.n == posting.room:
+        room = max(4, 2 * posting.room)
+        grown = <int32_t *>realloc(posting.vectors, room * sizeof(int32_t))
+        if grown == NULL:
+            raise MemoryError("no memory for a feature's support vectors")
+        posting.vectors = grown
+        grown = <int32_t *>realloc(posting.times, room * sizeof(int32_t))
+        if grown == NULL:
+            raise MemoryError("no memory for a feature's support vectors")
+        posting.times = grown
+        posting.room = room
+    posting.vectors[posting.n] = vector
+    posting.times[posting.n] = times
+    posting.n += 1
+    return 0
+
+
+cdef int32_t first_from(const Posting *posting, Py_ssize_t since) noexcept nogil:
+    """The place of the first vector of a list that is not before `since`."""
+    cdef int32_t low = 0, high = posting.n, middle
+    if since == 0:
+        return 0
+    while low < high:
+        middle = (low + high) // 2
+        if posting.vectors[middle] < since:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int add_score(
+    const Posting *postings, const int32_t *ids, const int32_t *counts, Py_ssize_t start,
+    Py_ssize_t stop, const double *weights, Py_ssize_t since, Py_ssize_t n, int degree,
+    double *out,
+) noexcept nogil:
+    """Returns 1 where there is no memory."""
+    cdef Py_ssize_t i
+    cdef int32_t j
+    cdef const Posting *posting
+    cdef int32_t *products = <int32_t *>calloc(n - since, sizeof(int32_t))
+    cdef double total = 0.0
+    if products == NULL:
+        return 1
+    for i in range(start, stop):
+        posting = &postings[ids[i]]
+        for j in range(first_from(posting, since), posting.n):
+            products[posting.vectors[j] - since] += counts[i] * posting.times[j]
+    for i in range(n - since):
+        total += weights[since + i] * raised(<double>products[i] + 1.0, degree)
+    free(products)
+    out[0] += total
+    return 0
 
 
 def checked_vectors(starts, ids, counts, n_features):
@@ -117,52 +201,6 @@ def checked_vectors(starts, ids, counts, n_features):
     if counts is None:
         counts = np.ones(len(ids), dtype=np.int32)
     return starts, ids, checked("counts", counts, np.int32, len(ids))
-
-
-cdef int _add_scores(
-    const int32_t[::1] starts,       # IN
-    const int32_t[::1] ids,          # IN
-    const int32_t[::1] counts,       # IN
-    const long[::1] lists,           # IN
-    const int32_t[::1] vectors,      # IN
-    const int32_t[::1] times,        # IN
-    const double[::1] weights,       # IN
-    int degree,
-    double[::1] out,                 # IN, OUT
-    int n_threads,
-) except -1:
-    cdef Py_ssize_t i, v = out.shape[0], s = weights.shape[0]
-    cdef int failed = 0
-    for i in prange(v, nogil=True, schedule="dynamic", chunksize=4, num_threads=n_threads):
-        failed += add_score(
-            &ids[starts[i]] if starts[i + 1] > starts[i] else NULL,
-            &counts[starts[i]] if starts[i + 1] > starts[i] else NULL,
-            starts[i + 1] - starts[i], lists, vectors, times, weights, degree, &out[i],
-        )
-    if failed:
-        raise MemoryError(f"no memory for the products with {s} support vectors")
-    return 0
-
-
-cdef int add_score(
-    const int32_t *ids, const int32_t *counts, Py_ssize_t n, const long[::1] lists,
-    const int32_t[::1] vectors, const int32_t[::1] times, const double[::1] weights, int degree,
-    double *out,
-) noexcept nogil:
-    """Returns 1 where there is no memory."""
-    cdef Py_ssize_t i, j, s = weights.shape[0]
-    cdef int32_t *products = <int32_t *>calloc(s, sizeof(int32_t))
-    cdef double total = 0.0
-    if products == NULL:
-        return 1
-    for i in range(n):
-        for j in range(lists[ids[i]], lists[ids[i] + 1]):
-            products[vectors[j]] += counts[i] * times[j]
-    for j in range(s):
-        total += weights[j] * raised(<double>products[j] + 1.0, degree)
-    free(products)
-    out[0] += total
-    return 0
 
 
 cdef inline double raised(double base, int degree) noexcept nogil:

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -17,12 +16,27 @@ def common_subtrees(
     *,
     decay: float = 1.0,
 ) -> NDArray[np.float64]: ...
-def add_forest_scores(
-    forest: Forest,
-    arcs: tuple[Int32, Int32],
-    support: Sequence[tuple[Forest, tuple[Int32, Int32], Float64]],
-    out: NDArray[np.float64],
-    *,
-    decay: float = 1.0,
-    n_threads: int | None = None,
-) -> None: ...
+
+class TreeSupport:
+    decay: float
+    def __init__(self, *, decay: float = 1.0) -> None: ...
+    def __len__(self) -> int: ...
+    def append(
+        self,
+        forest: Forest,
+        arcs: tuple[Int32, Int32],
+        coefficients: Float64,
+        *,
+        weight: float,
+        averaged: float,
+    ) -> None: ...
+    def add_scores(
+        self,
+        forest: Forest,
+        arcs: tuple[Int32, Int32],
+        out: NDArray[np.float64],
+        *,
+        since: int = 0,
+        averaged: bool = False,
+        n_threads: int | None = None,
+    ) -> None: ...

@@ -69,47 +69,78 @@ def common_subtrees(forest_a, arcs_a, forest_b, arcs_b, *, decay=1.0):
     return out
 
 
-def add_forest_scores(forest, arcs, support, out, *, decay=1.0, n_threads=None):
-    """Adds to out[c] the sum over support forests of coefficient * delta(node c, their nodes).
+cdef class TreeSupport:
+    """Support forests: each has a coefficient for its nodes, a weight and an averaged weight.
 
-    forest, arcs: as `common_subtrees`.  support: a sequence of (forest, arcs, coefficients), the
-    last float64 of a value for each of its nodes.  out: float64[c].
-    The sum runs in the order of the support forests, whatever the threads.
+    decay: see above.
     """
-    _check_decay(decay)
-    out = checked("out", out, np.float64, forest.n_nodes)
-    if not len(support) or not forest.n_nodes:
-        return
-    holders = [_Holder(other, features, values) for other, features, values in support]
-    own = _Holder(forest, arcs)
-    cdef Py_ssize_t n = len(holders), i, c, failed = 0, n_nodes = forest.n_nodes
-    cdef Index index
-    cdef Trees *trees = &(<_Holder>own).trees
-    cdef Trees **others = <Trees **>malloc(n * sizeof(Trees *))
-    cdef const double **values_of = <const double **>malloc(n * sizeof(double *))
-    parts = np.zeros((n, n_nodes))
-    cdef double[:, ::1] sums = parts
-    cdef double[::1] result = out
-    cdef int threads = effective_n_threads(n_threads)
-    cdef double rate = decay
-    make_index(&index, trees)
-    try:
-        if others == NULL or values_of == NULL:
+
+    cdef readonly double decay
+    cdef list _holders, _weights, _averaged
+
+    def __init__(self, *, decay=1.0):
+        _check_decay(decay)
+        self.decay = decay
+        self._holders, self._weights, self._averaged = [], [], []
+
+    def __len__(self):
+        return len(self._holders)
+
+    def append(self, forest, arcs, coefficients, *, weight, averaged):
+        """Add a forest.
+
+        forest, arcs: as `common_subtrees`.  coefficients: float64 of a value for each node.
+        """
+        self._holders.append(_Holder(forest, arcs, coefficients))
+        self._weights.append(weight)
+        self._averaged.append(averaged)
+
+    def add_scores(self, forest, arcs, out, *, since=0, averaged=False, n_threads=None):
+        """Adds to out[c] the sum over support nodes of weight * coefficient * delta(c, node).
+
+        forest, arcs: as `common_subtrees`.  out: float64[c], a value for each node of the forest.
+        since: only the support forests from that number on.  averaged: with averaged weights.
+        The sum runs in the order of the support forests, whatever the threads.
+        """
+        out = checked("out", out, np.float64, forest.n_nodes)
+        if not 0 <= since <= len(self):
+            raise ValueError(f"since is {since}, expected 0 to {len(self)}")
+        holders = self._holders[since:]
+        if not holders or not forest.n_nodes:
+            return
+        own = _Holder(forest, arcs)
+        cdef Py_ssize_t n = len(holders), i, c, failed = 0, n_nodes = forest.n_nodes
+        cdef Index index
+        cdef Trees *trees = &(<_Holder>own).trees
+        cdef const Trees **others = <const Trees **>malloc(n * sizeof(Trees *))
+        cdef const double **values = <const double **>malloc(n * sizeof(double *))
+        cdef double[:, ::1] sums = np.empty((n, n_nodes))
+        cdef const double[::1] weights = np.array(
+            (self._averaged if averaged else self._weights)[since:], dtype=np.float64
+        )
+        cdef double[::1] result = out
+        cdef int threads = effective_n_threads(n_threads)
+        cdef double decay = self.decay
+        if others == NULL or values == NULL:
+            free(others)
+            free(values)
             raise MemoryError(f"no memory for {n} support forests")
         for i in range(n):
             others[i] = &(<_Holder>holders[i]).trees
-            values_of[i] = (<_Holder>holders[i]).values
-        for i in prange(n, nogil=True, schedule="dynamic", chunksize=8, num_threads=threads):
-            failed += weigh(trees, &index, others[i], values_of[i], rate, &sums[i, 0])
+            values[i] = (<_Holder>holders[i]).values
+        try:
+            make_index(&index, trees)
+            for i in prange(n, nogil=True, schedule="dynamic", chunksize=8, num_threads=threads):
+                failed += weigh(trees, &index, others[i], values[i], decay, &sums[i, 0])
+            free_index(&index)
+        finally:
+            free(others)
+            free(values)
         if failed:
             raise MemoryError("no memory for the comparison of trees")
-    finally:
-        free(others)
-        free(values_of)
-        free_index(&index)
-    for i in range(n):
-        for c in range(n_nodes):
-            result[c] += sums[i, c]
+        for i in range(n):
+            for c in range(n_nodes):
+                result[c] += weights[i] * sums[i, c]
 
 
 cdef class _Holder:
