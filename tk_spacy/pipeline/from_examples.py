@@ -131,7 +131,7 @@ def pipeline_spec(
     name: str | None = None,
     number: int = 0,
 ) -> ParserSpec:
-    """The parser that trains parsers like a component of a pipeline.
+    """The spec of parsers like a component of a pipeline.
 
     name: of the parser, None for that of its kind.
     number: of those of its kind before it.  The configs of spaCy's parsers have one seed together:
