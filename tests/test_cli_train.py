@@ -1,6 +1,7 @@
 """`tk-spacy train`: options, output, and mistakes that are found before any work."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from trainings import list_files, lists_training, stripped, treebank
 
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.train.options import TrainOptions
 
 QUICK = ("--manual-parts", "arc", "--iterations", 3, "--bits", 12, "--threads", 1)
 
@@ -211,3 +213,20 @@ def test_cli_train_the_whole_path(tmp_path: Path) -> None:
     }  # fmt: skip
     assert about["sources"] == ["spacy"]
     assert about["backward"] is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links")
+def test_train_tells_where_the_work_of_a_linked_output_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "model").symlink_to(tmp_path / "disk" / "model")
+
+    def stop(options: TrainOptions, **_: object) -> None:
+        options.work_directory.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tk_spacy.cli.train.train_pipeline", stop)
+    result = invoke("train", treebank()["train"], "-o", tmp_path / "model")
+    assert result.exit_code == 130
+    assert f"to resume the work in {tmp_path / 'disk' / 'model.work'}" in result.stderr

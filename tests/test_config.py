@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from named_pipes import pipe
 from tiny_spacy import tiny_config
 from trainings import list_files, lists_training, options, treebank
 
@@ -204,6 +206,14 @@ def test_config_mistakes_of_changes_are_not_the_file_s(tmp_path: Path) -> None:
 def test_config_needs_files(name: str) -> None:
     with pytest.raises(OptionError, match=f"no {name} is given"):
         train_options(None, {key: value for key, value in PATHS.items() if key != name})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_config_in_a_pipe_is_refused_and_not_read_as_an_empty_one(tmp_path: Path) -> None:
+    with pipe(tmp_path / "pipe", b"[training]\nseed = 7\n") as path:
+        assert not is_spacy_config(path)
+        with pytest.raises(UserError, match=r"pipe: a pipe or device, .* only once; give a file"):
+            train_options(path, PATHS)
 
 
 def test_config_of_spacy_is_told_from_ours(tmp_path: Path) -> None:

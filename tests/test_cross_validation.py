@@ -262,6 +262,17 @@ def test_cross_validation_is_estimated_with_all_its_trainings(
     assert once.stages["tags"] == pytest.approx(of_system[72] / 1000)
 
 
+def test_estimates_count_the_cores_that_a_training_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, CountingParser())
+    monkeypatch.setattr(estimate_module, "available_threads", lambda: 4)
+    plan = make_plan(options(tmp_path, TRAIN, folds=3))
+    for processes, threads, cores in ((None, None, 4), (None, 1, 4), (2, None, 2), (9, 1, 4)):
+        changed = replace(plan.options, processes=processes, threads=threads)
+        assert estimate_module.estimate(replace(plan, options=changed)).cores == cores
+
+
 def test_cross_validation_goes_on_where_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,16 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 from test_cli import invoke
-from trainings import Recorder, folder, options, sampling_options, sampling_training, treebank
+from tiny_spacy import listening_config
+from trainings import (
+    Recorder,
+    folder,
+    options,
+    parser_options,
+    sampling_options,
+    sampling_training,
+    treebank,
+)
 from udpipe_parsers import needs_udpipe
 
 from tk_spacy.errors import UserError
@@ -250,6 +259,45 @@ def test_a_treebank_without_upos_trains_no_tagger(tmp_path: Path) -> None:
         write_conllu(paths[name], sentences)
     with pytest.raises(UserError, match=r"train\.conllu: no word has UPOS"):
         make_plan(sampling_options(tmp_path / "m", tags="own", **paths))
+
+
+@pytest.mark.parametrize(
+    ("tagger", "components"),
+    [
+        ("bilstm:epochs=1:steps=50", ["tk_bilstm_tagger"]),
+        (
+            "spacy:max_steps=4",
+            ["tagging_tok2vec", "tagger", "morphologizer", "trainable_lemmatizer"],
+        ),
+    ],
+)
+def test_own_tags_are_not_those_of_a_tagger_in_the_config_of_spacys_parser(
+    tmp_path: Path, tagger: str, components: list[str]
+) -> None:
+    config = listening_config(tmp_path / "parser.cfg", max_steps=4)
+    listener = config["components"]["parser"]["model"]["tok2vec"]
+    for name in ("tagger", "morphologizer"):
+        model = {"@architectures": "spacy.Tagger.v2", "nO": None, "tok2vec": listener}
+        config["components"][name] = {"factory": name, "model": model}
+    config["nlp"]["pipeline"] = ["tok2vec", "tagger", "morphologizer", "parser"]
+    config.to_disk(tmp_path / "parser.cfg", interpolate=False)
+    output = tmp_path / "model"
+    report = train_pipeline(
+        parser_options(
+            output, tags="own", tokenizer="none", tagger=tagger, parsers=("spacy",),
+            config=tmp_path / "parser.cfg", max_steps=4, backward=False, folds=2,
+        )
+    )  # fmt: skip
+    nlp = spacy.load(output)
+    assert nlp.pipe_names == [*components, "tok2vec", "parser", "tk_reranker"]
+    gold = load_treebank(treebank()["dev"])
+    docs = [nlp(Doc(nlp.vocab, words=list(sentence.forms))) for sentence in gold]
+    right = sum(
+        token.pos_ == upos
+        for doc, sentence in zip(docs, gold, strict=True)
+        for token, upos in zip(doc, sentence.upos, strict=True)
+    )
+    assert 100 * right / sum(map(len, gold)) == pytest.approx(report.tags["dev"].upos)
 
 
 def test_the_tagger_of_any_pipeline_is_found(tmp_path: Path) -> None:

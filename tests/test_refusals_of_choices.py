@@ -45,6 +45,7 @@ def test_settings_without_effect_are_refused(changes, message):
 def test_texts_that_look_like_numbers_stay_as_they_are():
     changes = parsed(["model.version=0.10", "training.title=1.50", "parsers.biaffine.epochs=2"])
     assert changes["model.version"] == "0.10"
+    assert parsed(["paths.train=1.50"])["paths.train"] == "1.50"
     assert changes["training.title"] == "1.50"
     assert changes["parsers.biaffine.epochs"] == 2
     assert train_options(changes={**PATHS, **changes}).version == "0.10"

@@ -151,6 +151,14 @@ def test_releases_are_made_again_where_something_changed(tmp_path: Path) -> None
     assert states(train_treebanks(job)) == [("UD_A", "up to date"), ("UD_B", "trained")]
 
 
+def test_releases_are_made_again_without_a_dev_file_that_was_there(tmp_path: Path) -> None:
+    a, b, _ = release(tmp_path)
+    wanted = options(tmp_path / "models", a, b)
+    assert states(train_treebanks(wanted)) == [("UD_A", "trained"), ("UD_B", "trained")]
+    (a / "x_syn-ud-dev.conllu").unlink()  # a tenth of train takes its place, as in UD_B
+    assert states(train_treebanks(wanted)) == [("UD_A", "failed"), ("UD_B", "up to date")]
+
+
 def test_releases_look_into_the_files_that_settings_name(tmp_path: Path) -> None:
     a, _, _ = release(tmp_path)
     table = tmp_path / "classes.tsv"

@@ -12,6 +12,7 @@ from tiny_spacy import nonprojective_tree
 
 from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.conversion import (
+    check_sentences,
     doc_from_sentence,
     sentence_from_doc,
     sentences_from_doc,
@@ -94,6 +95,18 @@ def test_corpus_names_the_line_of_the_word(upos: str, feats: str) -> None:
     placed = replace(sentence, path="t.conllu", line=7)
     with pytest.raises(UserError, match=r"t\.conllu:9: "):
         doc_from_sentence(spacy.blank("xx").vocab, placed)
+
+
+def test_corpus_a_tag_in_the_wrong_column_is_not_known_from_the_right_one() -> None:
+    right = Sentence.from_columns(forms=["a"], upos=["NOUN"], feats=["Case=Nom"])
+    check_sentences([right, right])
+    for columns, said in (
+        ({"upos": ["NOUN"], "feats": ["NOUN"]}, "FEATS 'NOUN' is no list of Name=Value"),
+        ({"upos": ["Case=Nom"]}, "UPOS 'Case=Nom' is no universal part of speech"),
+    ):
+        wrong = Sentence.from_columns(forms=["a"], sent_id="s7", **columns)
+        with pytest.raises(UserError, match=f"s7.*{said}"):
+            check_sentences([right, wrong])
 
 
 def test_corpus_reader_yields_one_sentence_a_doc(tmp_path):

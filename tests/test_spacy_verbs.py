@@ -209,6 +209,33 @@ def test_verbs_a_model_has_its_treebank_s_licence(own, stated, expected):
     assert [source["license"] for source in nlp.meta["sources"]] == stated
 
 
+def test_verbs_a_model_tells_whose_tags_it_has():
+    def told(nlp, **more):
+        describe(
+            nlp, name="m", version="0.1.0", licence="", treebank="T", licences={}, parsers=["a"],
+            performance={}, **more,
+        )  # fmt: skip
+        return nlp.meta["description"].partition("trees of a. ")[2]
+
+    nlp = spacy.blank("xx")
+    assert told(nlp) == (
+        "It reads tags, features and lemmas and does not predict them; the scores are those with "
+        "the gold ones, on dev."
+    )
+    nlp.add_pipe("tk_bilstm_tagger")
+    assert told(nlp, own_tags=True, scored_on="cross-validation") == (
+        "It predicts tags, features and lemmas; the scores are those with its own, on "
+        "cross-validation."
+    )
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("tagger")
+    nlp.add_pipe("morphologizer")
+    assert told(nlp) == (
+        "Its tags, features and lemmas are those of tagger, morphologizer, which came with spaCy's "
+        "parser; the scores are those with the gold ones, on dev."
+    )
+
+
 # Evaluation
 
 

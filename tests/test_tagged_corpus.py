@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 from memorising_tagger import MemorisingTagger
@@ -61,6 +63,19 @@ def test_tagged_corpus_no_tagger_saw_what_it_tags(
     assert {tag for s in met for tag in s.upos} == {"X"}
     assert [s.upos for s in right] == [s.upos for s in gold]
     assert [s.heads.tolist() for s in met] == [s.heads.tolist() for s in gold]
+
+
+@pytest.mark.parametrize("tagger", ["spacy:max_steps=1", "bilstm:epochs=1:steps=1"])
+def test_tagged_corpus_leaves_chance_as_it_was(tmp_path: Path, tagger: str) -> None:
+    """So that a training goes on as it would with the taggers of an earlier one."""
+    path = tmp_path / "a.conllu"
+    write_conllu(path, distinct(12))
+    tagged_corpus._tagged_file.cache_clear()
+    random.seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    expected = random.Random(3).random(), np.random.RandomState(3).random()
+    assert len(read(path, folds=2, tagger=tagger)) == 12
+    assert (random.random(), np.random.random()) == expected  # noqa: NPY002
 
 
 def test_tagged_corpus_trains_its_taggers_once(tmp_path: Path, memory: Callable[[], int]) -> None:

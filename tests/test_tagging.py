@@ -20,6 +20,8 @@ from tk_spacy.evaluation.tags import score_tags
 from tk_spacy.tagging.base import Tagger, Tags
 from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tagging.kinds import all_kinds, get_kind, make_tagger, taggers
+from tk_spacy.tagging.udpipe.settings import TaggerSettings
+from tk_spacy.tagging.udpipe.training import train_udpipe_tagger
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.tagging import LOOKED_AT, TAG_CHOICES, FileTags
@@ -295,12 +297,25 @@ def test_tagging_without_a_tagger() -> None:
         check_choice("tags", "mine", TAG_CHOICES)
 
 
-@pytest.mark.parametrize("column", ["forms", "lemmas", "xpos"])
-def test_udpipe_tagger_tells_what_it_cannot_store(column: str) -> None:
-    values = {"forms": ("a", "b"), "upos": ("X", "X"), column: ("ä" * 126, "b")}
-    sentence = replace(Sentence.from_columns(**values), path="t.conllu", line=7)
-    name = {"forms": "FORM", "lemmas": "LEMMA", "xpos": "XPOS"}[column]
+@pytest.mark.parametrize(
+    ("column", "name", "most"),
+    [
+        ("forms", "FORM", "ä" * 125),
+        ("lemmas", "LEMMA", "ä" * 125),
+        ("xpos", "UPOS, XPOS and FEATS", "X" + "ä" * 124),
+        ("feats", "UPOS, XPOS and FEATS", "A=" + "b" * 247),
+    ],
+)
+def test_udpipe_tagger_tells_what_it_cannot_store(column: str, name: str, most: str) -> None:
+    def sentence(value: str) -> Sentence:
+        values = {"forms": ("a", "b"), "upos": ("X", "X"), "lemmas": ("a", "b")}
+        values |= {column: (value, "_" if column == "feats" else "b")}
+        return replace(Sentence.from_columns(**values), path="t.conllu", line=7)
+
     spec = make_tagger("udpipe")
-    with pytest.raises(UserError, match=rf"^t\.conllu:7: {name} .* has 252 bytes, and UDPipe"):
-        spec.check([sentence])
-    spec.check([Sentence.from_columns(**{**values, column: ("ä" * 125, "b")})])
+    with pytest.raises(UserError, match=rf"^t\.conllu:7: {name} .*: 251 bytes, and UDPipe"):
+        spec.check([sentence(most + "c")])
+    spec.check([sentence(most)])
+    tagger = train_udpipe_tagger([sentence(most)] * 3, settings=TaggerSettings(iterations=1))
+    (found,) = tagger.tag([sentence(most)])
+    assert (found.xpos, found.feats) == (sentence(most).xpos, sentence(most).feats)

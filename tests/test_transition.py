@@ -502,3 +502,6 @@ def test_the_component_parses_and_is_stored(tmp_path: Path) -> None:
         doc = pipeline.get_pipe("tk_transition")(doc_from_sentence(pipeline.vocab, NEW[0]))
         found = [0 if token.head is token else token.head.i + 1 for token in doc]
         assert [0 if head == i + 1 else head for i, head in enumerate(found)] == heads.tolist()
+    again(" \n")  # white space lacks nothing
+    with pytest.warns(UserWarning, match=r"parser uses TAG, POS, MORPH, LEMMA, which a Doc lacks"):
+        again("ba be bi")

@@ -43,6 +43,8 @@ def test_udpipe_component_parses_and_survives_disk_and_bytes(tmp_path: Path) -> 
             own = [0 if t.head.i == t.i else t.head.i + 1 for t in doc]
             assert own == heads
             assert [t.dep_.lower() for t in doc] == [d.lower() for d in deprels]
+    with pytest.warns(UserWarning, match=r"the parser uses POS, MORPH, which a Doc lacks"):
+        blank("ba be bi")
     assert proposing_parsers(nlp, where="here") == (("tk_udpipe",), None)
     untrained = spacy.blank("xx").add_pipe("tk_udpipe")
     with pytest.raises(UserError, match="tk_udpipe"):

@@ -67,7 +67,7 @@ def test_vocabulary_without_xpos_never_looks_at_it() -> None:
     blind, seeing = Vocabulary.fit(TELLING, xpos=False), Vocabulary.fit(TELLING)
     assert (blind.reads_xpos, seeing.reads_xpos) == (False, True)
     assert not any(key.startswith("xpos") for key in blind.tags)
-    assert "TAG" not in blind.needs
+    assert "XPOS" not in blind.columns
     differ = 0
     for a, b in zip(TELLING, EMPTY, strict=True):
         for rows, others in zip(blind.encode(a), blind.encode(b), strict=True):

@@ -174,7 +174,7 @@ def parsed(values: list[str]) -> dict[str, Any]:
         if name in changes:
             raise OptionError(f"--set {text}: {name} is given twice")
         found = load_value(value.strip())
-        is_text = name in SETTINGS and SETTINGS[name].kind in ("text", "path")
+        is_text = name in SETTINGS and SETTINGS[name].kind in ("text", "path", "paths")
         # A text that looks like a number stays as it is: version 0.10 is not 0.1.
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
         changes[name] = value.strip() if is_text and is_number else found

@@ -139,9 +139,9 @@ def train_cli(
     def how_to_resume() -> str:
         if apart:
             return "run the same command again: finished models are kept, the work goes on"
-        work = None if options is None else options.workdir or Path(f"{options.output}.work")
-        exists = work is not None and work.exists()
-        return f"run the same command again to resume the work in {work}" if exists else ""
+        if options is None or not options.work_directory.exists():
+            return ""
+        return f"run the same command again to resume the work in {options.work_directory}"
 
     flags = {
         "paths.train": ("TREEBANK", tuple(train) if train else None),

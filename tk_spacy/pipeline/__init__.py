@@ -1,4 +1,4 @@
-"""Upstream parsers: spaCy as the proposer of candidate trees.
+"""The spaCy components, tokenizer, readers and callbacks, and what they share.
 
 Import the modules directly; this package stays empty so that `import tk_spacy` never imports spaCy.
 """

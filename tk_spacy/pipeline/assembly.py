@@ -20,6 +20,7 @@ from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.pipeline.tk_udpipe_tokenizer import set_tokenizer
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
+from tk_spacy.tagging.spacy_tagger.tagger import sets_tags
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -56,7 +57,8 @@ def make_pipeline(
     The first parser parses a Doc; the others are disabled, so that they run where the reranker asks
     for their candidates only.  The first spaCy parser brings its whole pipeline, which the others
     join, and their twins with them.
-    tagger: opened.  tagger_factory: of its component; None where it has components of its own.
+    tagger: opened; takes the place of all others.  tagger_factory: of its component; None where it
+        has components of its own.
     tokenizer: that takes the place of spaCy's.
     """
     host = next((source for source in sources if isinstance(source, SpacySource)), None)
@@ -87,7 +89,13 @@ def make_pipeline(
 
 
 def _add_tagger(nlp: Language, tagger: Any, factory: str | None) -> None:
-    """Put a tagger's components before all others."""
+    """Put a tagger's components before all others, and take out what sets tags there already.
+
+    A config of spaCy's parser, or a given pipeline, may have such.  The parsers have learnt from
+    the tags of this tagger.
+    """
+    for name in [name for name in nlp.component_names if sets_tags(nlp, name)]:
+        nlp.remove_pipe(name)
     if factory is not None:
         component: Any = nlp.add_pipe(factory, first=True)
         component.tagger = tagger

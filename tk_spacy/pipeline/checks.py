@@ -1,4 +1,4 @@
-"""What the spaCy component checks; light, as the component itself."""
+"""What the spaCy components check; light, as the components themselves."""
 
 from __future__ import annotations
 

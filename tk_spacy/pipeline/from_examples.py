@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from spacy.training import Example
 
 from tk_spacy.ensemble.jackknife import FoldProgress, jackknife
@@ -22,6 +20,7 @@ from tk_spacy.kbest.matching import Matcher, matched
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import ParserSpec
+from tk_spacy.parsers.biaffine.chance import chance_kept
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.kind import KIND
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
@@ -131,7 +130,7 @@ def pipeline_spec(
     name: str | None = None,
     number: int = 0,
 ) -> ParserSpec:
-    """The parser that trains parsers like a component of a pipeline.
+    """The spec of parsers like a component of a pipeline.
 
     name: of the parser, None for that of its kind.
     number: of those of its kind before it.  The configs of spaCy's parsers have one seed together:
@@ -216,7 +215,7 @@ def _jackknifed(
 
     with (
         tempfile.TemporaryDirectory(prefix="tk_spacy_folds_") as temporary,
-        _random_state_kept(),
+        chance_kept(),  # a `spacy train` around it goes on with the generators
         nullcontext() if workdir is None else work_directory(Path(workdir)),
     ):
         return jackknife(
@@ -267,14 +266,3 @@ def fold_config(nlp: Language, source: str, *, max_steps: int, number: int = 0) 
     if number:
         config["training"]["seed"] = (config["training"].get("seed") or 0) + number
     return config.to_str()
-
-
-@contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """A training here seeds the generators that a `spacy train` around it goes on to use."""
-    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(array)  # noqa: NPY002

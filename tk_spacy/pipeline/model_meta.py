@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from tk_spacy.about import __version__
 from tk_spacy.pipeline.scorer import score_dependencies, score_tagging
 from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.tagging.spacy_tagger.tagger import sets_tags
 
 MAX_LICENCE = 200
 """Characters of a licence's first paragraph that are enough to know it by."""
@@ -50,18 +51,26 @@ def describe(
         version=version,
         license=licence or _of_treebanks(licences),
         description=(
-            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a "
-            f"reranker of the trees of {', '.join(parsers)}. "
-            + (
-                f"It predicts tags, features and lemmas; the scores are those with its own, on "
-                f"{scored_on}."
-                if own_tags
-                else "It reads tags, features and lemmas and does not predict them; the scores are "
-                f"those with the gold ones, on {scored_on}."
-            )
+            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a reranker of the "
+            f"trees of {', '.join(parsers)}. {_of_tags(nlp, own_tags=own_tags)}, on {scored_on}."
         ),
         sources=[{"name": name, "license": stated} for name, stated in licences.items()],
         performance=performance,
+    )
+
+
+def _of_tags(nlp: Language, *, own_tags: bool) -> str:
+    """Which tags its parsers read, and were scored with."""
+    if own_tags:
+        return "It predicts tags, features and lemmas; the scores are those with its own"
+    if brought := [name for name in nlp.pipe_names if sets_tags(nlp, name)]:
+        return (
+            f"Its tags, features and lemmas are those of {', '.join(brought)}, which came with "
+            "spaCy's parser; the scores are those with the gold ones"
+        )
+    return (
+        "It reads tags, features and lemmas and does not predict them; the scores are those with "
+        "the gold ones"
     )
 
 

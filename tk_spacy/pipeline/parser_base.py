@@ -33,6 +33,9 @@ OwnSettings = TypeVar("OwnSettings", bound="Settings")
 PARSER_ASSIGNS = ["token.dep", "token.head", "token.is_sent_start", "doc.sents"]
 """What the factory of such a component declares that it sets."""
 
+COLUMNS_OF_DOCS = {"TAG": "XPOS", "POS": "UPOS", "MORPH": "FEATS", "LEMMA": "LEMMA"}
+"""The attributes of Docs, as spaCy names them, that hold columns of CoNLL-U."""
+
 
 class ParserComponent(
     TrainedComponent[OwnParser, "ParsedSentence"], Generic[OwnParser, OwnSettings]
@@ -121,7 +124,17 @@ class ParserComponent(
         return source
 
     def _warn_of_doc(self, parser: OwnParser, doc: Doc) -> None:
-        """Warn where a Doc, which is not empty, lacks what the parser reads."""
+        """Warn where a Doc, which is not empty, lacks what the parser reads.
+
+        A parser says so by an attribute `columns`; one without it reads words alone.
+        """
+        columns = getattr(parser, "columns", ())
+        missing = [
+            attribute
+            for attribute, column in COLUMNS_OF_DOCS.items()
+            if column in columns and not doc.has_annotation(attribute)
+        ]
+        self._warn_of_lack(missing, doc, reader="parser", verb="parse")
 
     # The parser
 

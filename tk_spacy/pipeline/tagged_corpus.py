@@ -100,6 +100,7 @@ def _tagged_file(
     limit: int,
 ) -> "list[tuple[Sentence, Sentence]]":
     """The file's sentences with predicted tags and with its own."""
+    from tk_spacy.parsers.biaffine.chance import chance_kept  # noqa: PLC0415
     from tk_spacy.tagging.jackknife import jackknifed_tags  # noqa: PLC0415
     from tk_spacy.tagging.kinds import make_tagger  # noqa: PLC0415
     from tk_spacy.treebank.conllu import load_treebank  # noqa: PLC0415
@@ -118,6 +119,7 @@ def _tagged_file(
         )
     logger.info("%s: training the %s taggers of %s folds", REGISTERED, spec.name, folds)
     with ExitStack() as stack:
+        stack.enter_context(chance_kept())  # the training around it goes on with the generators
         if workdir is None:
             temporary = tempfile.TemporaryDirectory(prefix="tk_spacy_tags_")
             place = Path(stack.enter_context(temporary))

@@ -124,10 +124,6 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
 
     # Application
 
-    def _warn_of_doc(self, parser: "BiaffineParser", doc: Doc) -> None:
-        missing = [name for name in parser.needs if not doc.has_annotation(name)]
-        self._warn_of_lack(missing, doc, reader="parser", verb="parse")
-
     def predict(self, docs: Sequence[Doc]) -> "list[list[ParsedSentence]]":
         """The trees of each Doc's sentences; the Docs stay as they are.
 

@@ -124,10 +124,10 @@ def set_tree(doc: Doc, heads: np.ndarray, deps: Iterable[str]) -> None:
 def check_sentences(sentences: Iterable[Sentence]) -> None:
     """Raises UserError, naming the place, for a sentence whose columns spaCy cannot take."""
     vocab = Vocab()
-    seen: set[str] = set()
+    upos: set[str] = set()  # that a Doc has taken
+    feats: set[str] = set()
     for sentence in sentences:
-        values = {*sentence.upos, *sentence.feats}
-        if values <= seen:
+        if upos.issuperset(sentence.upos) and feats.issuperset(sentence.feats):
             continue
         try:
             doc_from_sentence(vocab, sentence)
@@ -136,7 +136,8 @@ def check_sentences(sentences: Iterable[Sentence]) -> None:
         except ValueError as error:
             place = f"{sentence.path}:{sentence.line}"
             raise UserError(f"{place}: spaCy cannot take UPOS or FEATS here: {error}") from error
-        seen |= values
+        upos.update(sentence.upos)
+        feats.update(sentence.feats)
 
 
 def sentence_from_doc(source: Doc | Span, *, sent_id: str | None = None) -> Sentence:

@@ -16,7 +16,7 @@ from spacy.attrs import DEP, HEAD, LEMMA, MORPH, NORM, POS, SENT_START, TAG
 from spacy.tokens import Doc, Span
 
 from tk_spacy.features.schema import Schema
-from tk_spacy.spacy_io.conversion import has_misc, misc_of_tokens, to_ud_label
+from tk_spacy.spacy_io.conversion import form_of, has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION
 from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 from tk_spacy.treebank.conllu import Sentence, check_tree
@@ -79,11 +79,11 @@ class DocSentence:
         tagged = tokens if tags_from is None else [tags_from[token.i] for token in tokens]
         parsed = self.heads is not None
         return Sentence.from_columns(
-            forms=[_column(token.text) for token in tokens],
-            lemmas=[_column(token.lemma_) for token in tagged],
+            forms=[form_of(token.text) for token in tokens],
+            lemmas=[form_of(token.lemma_) for token in tagged],
             upos=[token.pos_ or "_" for token in tagged],
-            xpos=[_column(token.tag_) for token in tagged],
-            feats=[_column(str(token.morph)) for token in tagged],
+            xpos=[form_of(token.tag_) for token in tagged],
+            feats=[form_of(str(token.morph)) for token in tagged],
             misc=misc_of_tokens(tokens, misc_from=tags_from),
             heads=self.heads,
             deprels=self.deprels if parsed else None,
@@ -214,7 +214,3 @@ def write_trees(doc: Doc, trees: Iterable[tuple[DocSentence, Int32, Sequence[str
 def _to_array(source: Doc | Span, attributes: list[int]) -> Any:
     # uint64[n, attributes]; spaCy's stubs tell otherwise.
     return source.to_array(attributes)  # type: ignore[arg-type, union-attr]
-
-
-def _column(text: str) -> str:
-    return " ".join(text.split()) or "_"

@@ -84,9 +84,9 @@ def doc_from_text(vocab: Vocab, sentences: Iterable[TextSentence], *, ends_in_sp
         for token in tokens:
             inside = "".join(token.words) != token.form
             if token.is_multiword:
-                number = len(token.words)
-                length = sum(map(len, token.words)) + inside * (number - 1)
-                of_token = [token.form, number, token.misc, length]
+                n_words = len(token.words)
+                length = sum(map(len, token.words)) + inside * (n_words - 1)
+                of_token = [token.form, n_words, token.misc, length]
                 marks.append((len(words), SURFACE_EXTENSION, of_token))
             words += token.words
             spaces += [inside] * (len(token.words) - 1) + [token.space]

@@ -22,7 +22,7 @@ _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 class Paragraph(NamedTuple):
-    """Some text without blank lines in it.
+    """Some text without blank lines in it, perhaps none.
 
     ends: whether the paragraph ends with it; False where more of it follows.
     """
@@ -41,7 +41,7 @@ def clean(text: str) -> str:
 
 
 def paragraphs(pieces: Iterable[str]) -> Iterator[Paragraph]:
-    """The paragraphs of a text that comes in pieces, with something else than white space in them.
+    """The paragraphs of a text that comes in pieces, some of them perhaps empty.
 
     Blank lines part them.  A piece must not end amid a line end of two characters.
     """

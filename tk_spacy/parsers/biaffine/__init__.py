@@ -1,1 +1,1 @@
-"""The biaffine parser: a small neural graph-based parser, trained on the CPU in numpy alone."""
+"""The biaffine parser: neural, scores all arcs; a thinc model with any encoder of spaCy's."""

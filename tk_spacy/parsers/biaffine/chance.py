@@ -19,15 +19,22 @@ def generator() -> np.random.Generator:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """The global generators by a seed while this lasts, and as they were after it."""
+def chance_kept() -> Iterator[None]:
+    """Whatever becomes of the global generators while this lasts, they are as before after it."""
     python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
-    fix_random_seed(seed)
     try:
         yield
     finally:
         random.setstate(python)
         np.random.set_state(array)  # noqa: NPY002
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """The global generators by a seed while this lasts, and as they were after it."""
+    with chance_kept():
+        fix_random_seed(seed)
+        yield
 
 
 def sentence_mask(ops: Ops, layout: Layout, width: int, rate: float) -> Any:

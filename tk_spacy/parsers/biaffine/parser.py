@@ -77,13 +77,8 @@ class BiaffineParser(StoredParser):
         return None if embedding is None else embedding.attrs["vocabulary"]
 
     @property
-    def needs(self) -> list[str]:
-        """The attributes of a Doc, as spaCy names them, that it has learnt to read."""
-        return [] if self.vocabulary is None else self.vocabulary.needs
-
-    @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of CoNLL-U that `needs` names."""
+        """The columns of CoNLL-U beside FORM that it has learnt to read."""
         return () if self.vocabulary is None else self.vocabulary.columns
 
     def parse(

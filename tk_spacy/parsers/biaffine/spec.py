@@ -1,4 +1,4 @@
-"""The parser of the biaffine parser, trained here."""
+"""The spec of the biaffine parser: its settings, and how it is trained and opened."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tk_spacy.features.word_properties import shape
 from tk_spacy.treebank.conllu import Sentence, parse_feats
+from tk_spacy.treebank.data_notes import COLUMNS
 from tk_spacy.utils.array_types import Int32
 
 NONE, ROOT = 0, 1
@@ -45,7 +46,7 @@ class Vocabulary:
     _known: dict[tuple[str, ...], tuple[list[int], list[int]]] = field(
         init=False, repr=False, default_factory=dict
     )
-    _needs: list[str] | None = field(init=False, repr=False, default=None)
+    _columns: tuple[str, ...] | None = field(init=False, repr=False, default=None)
 
     @classmethod
     def fit(cls, sentences: Sequence[Sentence], *, xpos: bool = True) -> Vocabulary:
@@ -79,20 +80,12 @@ class Vocabulary:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of CoNLL-U that `needs` names."""
-        names = {"TAG": "XPOS", "POS": "UPOS", "MORPH": "FEATS", "LEMMA": "LEMMA"}
-        return tuple(names[name] for name in self.needs)
-
-    @property
-    def needs(self) -> list[str]:
-        """The attributes of a Doc, as spaCy names them, that its columns come from."""
-        if self._needs is not None:
-            return self._needs
-        parts = [key.partition("\t") for key in (*self.words, *self.tags)]
-        filled = {column.split(" ")[0] for column, _, value in parts if value not in ("", "_")}
-        wanted = {"TAG": "xpos", "POS": "upos", "MORPH": "feats", "LEMMA": "lemma"}
-        self._needs = [name for name, column in wanted.items() if column in filled]
-        return self._needs
+        """The columns of CoNLL-U beside FORM that had values in training."""
+        if self._columns is None:
+            parts = [key.partition("\t") for key in (*self.words, *self.tags)]
+            filled = {column.split(" ")[0] for column, _, value in parts if value not in ("", "_")}
+            self._columns = tuple(name for name in COLUMNS if name.lower() in filled)
+        return self._columns
 
     def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
         """`encode` of sentences, one after the other."""

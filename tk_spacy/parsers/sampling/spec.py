@@ -1,4 +1,4 @@
-"""The parser of the sampling parser, trained here."""
+"""The spec of the sampling parser: its settings, and how it is trained and opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of spaCy's transition parsers, trained here or given by the user."""
+"""The specs of spaCy's transition parsers, trained here or given by the user."""
 
 from __future__ import annotations
 

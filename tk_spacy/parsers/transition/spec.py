@@ -1,4 +1,4 @@
-"""The parser of the transition parser, trained here."""
+"""The spec of the transition parser: its settings, and how it is trained and opened."""
 
 from __future__ import annotations
 

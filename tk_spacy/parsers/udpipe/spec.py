@@ -1,4 +1,4 @@
-"""The parser of UDPipe's parser, trained here."""
+"""The spec of UDPipe's parser: its settings, and how it is trained and opened."""
 
 from __future__ import annotations
 

@@ -69,18 +69,20 @@ def tags_of(doc: Doc) -> Tags:
     )
 
 
+def sets_tags(nlp: Language, name: str) -> bool:
+    """Whether a component of a pipeline sets tags or lemmas by what it knows of words."""
+    meta = nlp.get_pipe_meta(name)
+    if meta.factory == "tk_columns":  # which knows its file only
+        return False
+    return bool(ATTRIBUTES.keys() & set(meta.assigns)) or meta.factory == "attribute_ruler"
+
+
 def tagging_components(nlp: Language) -> list[str]:
     """The components of a pipeline that set tags and lemmas, with what they listen to, in order.
 
-    Disabled ones are left out, and so is `tk_columns`, which knows its file only.
+    Disabled ones are left out.
     """
-    found: set[str] = set()
-    for name, _ in nlp.pipeline:
-        meta = nlp.get_pipe_meta(name)
-        if meta.factory == "tk_columns":
-            continue
-        if ATTRIBUTES.keys() & set(meta.assigns) or meta.factory == "attribute_ruler":
-            found.add(name)
+    found = {name for name, _ in nlp.pipeline if sets_tags(nlp, name)}
     for name, pipe in nlp.pipeline:
         if found & set(getattr(pipe, "listening_components", ())):
             found.add(name)

@@ -27,7 +27,7 @@ class TaggerSettings:
     guesser_suffix_rules: int = 8
 
     def __post_init__(self) -> None:
-        check_values(self, {name: LIMITS[name] for name in asdict(self)})
+        check_values(self, LIMITS)
 
     def to_options(self) -> str:
         """The options of UDPipe's trainer."""

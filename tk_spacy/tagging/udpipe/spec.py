@@ -18,7 +18,8 @@ from tk_spacy.treebank.data_notes import word_line
 from tk_spacy.utils.validation import check_names_of
 
 MOST_BYTES = 250
-"""Of a form, lemma or tag, in UTF-8: UDPipe stores their lengths in a byte."""
+"""Of a form or a lemma, or of UPOS, XPOS and FEATS together, in UTF-8: UDPipe stores their lengths,
+and three characters more for the tags, in a byte."""
 SECONDS = 0.0003
 """Of a word in one iteration."""
 
@@ -57,15 +58,21 @@ class UdpipeTaggerSpec:
         """Raises UserError where no word has a tag, and for a word that UDPipe cannot store."""
         check_upos(sentences)
         for sentence in sentences:
-            columns = {"FORM": sentence.forms, "LEMMA": sentence.lemmas, "XPOS": sentence.xpos}
+            tags = zip(sentence.upos, sentence.xpos, sentence.feats, strict=True)
+            columns = {
+                "FORM": sentence.forms,
+                "LEMMA": sentence.lemmas,
+                # "_" is nothing for UDPipe.
+                "UPOS, XPOS and FEATS": ["".join(t for t in own if t != "_") for own in tags],
+            }
             for column, values in columns.items():
                 longest = max(values, key=lambda value: len(value.encode()))
                 if (size := len(longest.encode())) > MOST_BYTES:
                     raise TreebankError(
                         sentence.path,
                         word_line(sentence, values.index(longest) + 1),
-                        f"{column} {longest[:20] + '...'!r} has {size} bytes, and UDPipe's tagger "
-                        f"takes {MOST_BYTES}; choose another tagger",
+                        f"{column} {longest[:20] + '...'!r}: {size} bytes, and UDPipe's tagger "
+                        f"takes {MOST_BYTES}; choose another tagger (tags.tagger)",
                     )
 
     def seconds(self, words: int) -> float:

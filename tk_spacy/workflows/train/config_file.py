@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tk_spacy.errors import UserError
+from tk_spacy.utils.workdir import check_regular
 from tk_spacy.workflows.train.config_schema import FILES, SECTIONS, SETTINGS
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def _is_of_spacy(config: Mapping[str, Any]) -> bool:
 
 def _text(path: Path) -> str:
     """The text of a file."""
+    check_regular(path)  # its settings and the places of these are read one after the other
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -63,7 +63,8 @@ def pace() -> float:
 def estimate(plan: Plan) -> Estimate:
     """What a training costs from its beginning; what is taken over from an earlier one is less."""
     options = plan.options
-    cores = options.processes or min(options.threads or available_threads(), available_threads())
+    # As many processes as are asked for, whatever the number of threads, which is of the scoring.
+    cores = min(options.processes or available_threads(), available_threads())
     words = {name: sum(map(len, part.sentences)) for name, part in plan.parts.items()}
     stages = dict(_stages(plan, words, cores))
     if options.cross_validation:

@@ -32,7 +32,7 @@ from tk_spacy.utils.workdir import (
     check_work_directory,
 )
 from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
-from tk_spacy.workflows.train.parts import Part, read_parts
+from tk_spacy.workflows.train.parts import Part, ReadParts, read_parts
 from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.treebanks import TrainingSet, Treebank, find_training_set
 
@@ -127,56 +127,22 @@ def make_plan(options: TrainOptions) -> Plan:
     check_outside(options.output, [path for paths in found.files.values() for path in paths])
     _check_files_of_parsers(options, found)
     read = read_parts(found, options)
-    parts = read.parts
-    notes: list[str] = []
-    sentences = {name: part.sentences for name, part in parts.items()}
-    paths = {name: part.label for name, part in parts.items()}
-    notes += overlap_notes(sentences)
-    dev = sentences.get("dev", [])
-    if found.splits_train and parts["dev"].words < FEW_WORDS:
-        cure = "" if "test" in parts else ", or have all parsed in turn (cross_validation)"
-        notes.append(
-            f"dev, a tenth of train, has only {parts['dev'].words} words: scores on it are rough; "
-            f"give a dev file{cure}"
-        )
-    trusts_xpos = not distrusts_xpos(sentences["train"], dev)
-    if not trusts_xpos:
-        notes.append(XPOS_NOTE)
-    if (note := morph_note(sentences["train"])) is not None:
-        notes.append(note)
-    columns = set(COLUMNS)
-    if not trusts_xpos:
-        columns.discard("XPOS")
-    notes += part_notes(sentences, paths, columns=columns, train_files=read.train_files)
+    train = read.parts["train"]
+    notes = list(_notes_of(found, read))
     for setting, names in options.word_properties.items():
         with at_its_place(options, setting):
-            check_extras(names, sentences["train"], where=paths["train"])
+            check_extras(names, train.sentences, where=train.label)
     # All at once, so that their order does not depend on which parser is asked first.
-    inventory = LabelInventory(sorted({label for s in sentences["train"] for label in s.deprels}))
-    ready = {
-        "train": options.candidates,
-        "dev": options.dev_candidates,
-        "test": options.test_candidates,
-    }
-    for name, part in parts.items():
-        if (file := ready[name]) is not None:
-            lists = read_lists(file, part.sentences, inventory, options.list_length)
-            parts[name] = replace(part, lists=lists)
+    inventory = LabelInventory(sorted({label for s in train.sentences for label in s.deprels}))
+    parts = _with_ready_lists(read.parts, options, inventory)
     parsers = _parsers(options, parts)
     for parser in parsers:
         notes += parser.notes() if isinstance(parser, ExternalParser) else ()
-    sources = [name for parser in parsers for name in parser.sources]
-    known = [*sources, COMBINER]
-    if twice := sorted({name for name in known if known.count(name) > 1}):
-        raise UserError(
-            f"two scores would be called {', '.join(twice)}: give the parser in files another name"
-        )
-    check_sources(parts, sources)
+    _check_scores(parsers, parts)
     if options.spacy_pipeline is not None and parts["train"].lists is None:
         notes.append(
             f"training lists come from {options.spacy_pipeline} itself: right only if it was not "
-            f"trained on {parts['train'].facts().file} (jackknifing needs a spaCy parser trained "
-            "here)"
+            f"trained on {train.facts().file} (jackknifing needs a spaCy parser trained here)"
         )
     plan = Plan(
         options,
@@ -196,13 +162,61 @@ def make_plan(options: TrainOptions) -> Plan:
     plan = _with_tokenizer(plan)
     if options.cross_validation:
         _check_cross_validation(plan)
-    elif plan.jackknifes and len(sentences["train"]) < 2 * plan.folds:
+    elif plan.jackknifes and len(train.sentences) < 2 * plan.folds:
         with at_its_place(options, "lists.folds"):
             raise UserError(
-                f"{paths['train']}: {len(sentences['train'])} sentences are too few for "
-                f"{plan.folds} folds; give at least {2 * plan.folds}, or fewer folds"
+                f"{train.label}: {len(train.sentences)} sentences are too few for {plan.folds} "
+                f"folds; give at least {2 * plan.folds}, or fewer folds"
             )
     return plan
+
+
+def _notes_of(found: TrainingSet, read: ReadParts) -> Iterator[str]:
+    """Warnings about the treebank's own files."""
+    sentences = {name: part.sentences for name, part in read.parts.items()}
+    yield from overlap_notes(sentences)
+    if found.splits_train and (words := read.parts["dev"].words) < FEW_WORDS:
+        cure = "" if "test" in sentences else ", or have all parsed in turn (cross_validation)"
+        yield (
+            f"dev, a tenth of train, has only {words} words: scores on it are rough; give a dev "
+            f"file{cure}"
+        )
+    columns = set(COLUMNS)
+    if distrusts_xpos(sentences["train"], sentences.get("dev", [])):
+        yield XPOS_NOTE
+        columns.discard("XPOS")
+    if (note := morph_note(sentences["train"])) is not None:
+        yield note
+    labels = {name: part.label for name, part in read.parts.items()}
+    yield from part_notes(sentences, labels, columns=columns, train_files=read.train_files)
+
+
+def _with_ready_lists(
+    parts: Mapping[str, Part], options: TrainOptions, inventory: LabelInventory
+) -> dict[str, Part]:
+    """The parts with the lists that files have for them."""
+    ready = {
+        "train": options.candidates,
+        "dev": options.dev_candidates,
+        "test": options.test_candidates,
+    }
+    found = dict(parts)
+    for name, part in parts.items():
+        if (file := ready[name]) is not None:
+            lists = read_lists(file, part.sentences, inventory, options.list_length)
+            found[name] = replace(part, lists=lists)
+    return found
+
+
+def _check_scores(parsers: Sequence[ParserSpec], parts: Mapping[str, Part]) -> None:
+    """Raises UserError where two scores have one name, or lists are of other parsers."""
+    sources = [name for parser in parsers for name in parser.sources]
+    known = [*sources, COMBINER]
+    if twice := sorted({name for name in known if known.count(name) > 1}):
+        raise UserError(
+            f"two scores would be called {', '.join(twice)}: give the parser in files another name"
+        )
+    check_sources(parts, sources)
 
 
 def fold_plan(plan: Plan, train: list[Sentence], held_out: list[Sentence]) -> Plan:

@@ -60,10 +60,10 @@ def preset_values(
 ) -> dict[str, Any]:
     """The settings of a preset that concern a training.
 
-    said: all settings without it, the user's and the defaults.  names_parsers: whether the user
-    named the parsers.  What the preset says of parsers
-    that the user leaves out, and of tags where those of the files are taken, is left out; where
-    lists of train are ready, from parsers that are known, all of it.
+    What it says of parsers that the user leaves out, and of tags where those of the files are
+    taken, is left out; where lists of train are ready, from parsers that are known, all of it.
+    said: all settings without it, the user's and the defaults.
+    names_parsers: whether the user named the parsers.
     """
     if said["lists.train"] is not None:
         return {}
