@@ -1,24 +1,21 @@
+# A table that numbers keys of 64 bits in the order in which they come (see key_table.pyx).
+
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 
 
-@final
-cdef class KeyTable:
-    cdef uint64_t *keys     # 0 where a cell is empty
-    cdef int32_t *numbers
-    cdef uint64_t mask
-    cdef readonly Py_ssize_t n
-    cdef int32_t add(self, uint64_t key) except? -2 nogil
-    cdef int grow(self) except -1 nogil
+cdef struct Keys:
+    uint64_t *keys          # 0 where a cell is empty
+    int32_t *numbers
+    uint64_t mask
+    Py_ssize_t n
 
-    # The number of a key, -1 where it is not there.
-    cdef inline int32_t find(self, uint64_t key) noexcept nogil:
-        cdef uint64_t i = key_hash(key) & self.mask
-        while self.keys[i] != 0:
-            if self.keys[i] == key:
-                return self.numbers[i]
-            i = (i + 1) & self.mask
-        return -1
+
+cdef int make_keys(Keys *table) noexcept nogil      # 1 where there is no memory
+cdef void free_keys(Keys *table) noexcept nogil
+cdef void clear_keys(Keys *table) noexcept nogil
+# The number of a key, a new one where it was not there; -1 where there is no memory.
+cdef int32_t add_key(Keys *table, uint64_t key) noexcept nogil
 
 
 cdef inline uint64_t key_hash(uint64_t key) noexcept nogil:
@@ -26,3 +23,18 @@ cdef inline uint64_t key_hash(uint64_t key) noexcept nogil:
     key = (key ^ (key >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
     key = (key ^ (key >> 27)) * <uint64_t>0x94D049BB133111EB
     return key ^ (key >> 31)
+
+
+cdef inline int32_t find_key(const Keys *table, uint64_t key) noexcept nogil:
+    """The number of a key, -1 where it is not there."""
+    cdef uint64_t i = key_hash(key) & table.mask
+    while table.keys[i] != 0:
+        if table.keys[i] == key:
+            return table.numbers[i]
+        i = (i + 1) & table.mask
+    return -1
+
+
+@final
+cdef class KeyTable:
+    cdef Keys table

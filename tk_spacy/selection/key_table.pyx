@@ -3,76 +3,89 @@
 from cython cimport final
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_starts
 
-MOST = (1 << 31) - 2
+cdef Py_ssize_t MOST = (1 << 31) - 2    # keys that can be numbered
+cdef uint64_t FIRST_MASK = 255
+
+
+cdef int make_keys(Keys *table) noexcept nogil:
+    table.n = 0
+    table.mask = FIRST_MASK
+    table.keys = <uint64_t *>calloc(FIRST_MASK + 1, sizeof(uint64_t))
+    table.numbers = <int32_t *>malloc((FIRST_MASK + 1) * sizeof(int32_t))
+    return table.keys == NULL or table.numbers == NULL
+
+
+cdef void free_keys(Keys *table) noexcept nogil:
+    free(table.keys)
+    free(table.numbers)
+    table.keys, table.numbers = NULL, NULL
+
+
+cdef void clear_keys(Keys *table) noexcept nogil:
+    memset(table.keys, 0, (table.mask + 1) * sizeof(uint64_t))
+    table.n = 0
+
+
+cdef int32_t add_key(Keys *table, uint64_t key) noexcept nogil:
+    cdef uint64_t i
+    if 2 * <uint64_t>table.n > table.mask and grow(table):
+        return -1
+    i = key_hash(key) & table.mask
+    while table.keys[i] != 0:
+        if table.keys[i] == key:
+            return table.numbers[i]
+        i = (i + 1) & table.mask
+    table.keys[i] = key
+    table.numbers[i] = <int32_t>table.n
+    table.n += 1
+    return <int32_t>(table.n - 1)
+
+
+cdef int grow(Keys *table) noexcept nogil:
+    """Doubles a table; returns 1 where there is no memory, or no further number."""
+    cdef uint64_t i, j, mask = 2 * table.mask + 1
+    cdef uint64_t *keys
+    cdef int32_t *numbers
+    if table.n >= MOST:
+        return 1
+    keys = <uint64_t *>calloc(mask + 1, sizeof(uint64_t))
+    numbers = <int32_t *>malloc((mask + 1) * sizeof(int32_t))
+    if keys == NULL or numbers == NULL:
+        free(keys)
+        free(numbers)
+        return 1
+    for i in range(table.mask + 1):
+        if table.keys[i] != 0:
+            j = key_hash(table.keys[i]) & mask
+            while keys[j] != 0:
+                j = (j + 1) & mask
+            keys[j] = table.keys[i]
+            numbers[j] = table.numbers[i]
+    free_keys(table)
+    table.keys, table.numbers, table.mask = keys, numbers, mask
+    return 0
 
 
 @final
 cdef class KeyTable:
-    """Numbers 0, 1, ... of keys; a key is not 0.
-
-    Reading (`find`) may run in several threads, adding in one alone.
-    """
+    """Numbers 0, 1, ... of keys; a key is not 0."""
 
     def __cinit__(self):
-        self.mask = 255
-        self.keys = <uint64_t *>calloc(self.mask + 1, sizeof(uint64_t))
-        self.numbers = <int32_t *>malloc((self.mask + 1) * sizeof(int32_t))
-        if self.keys == NULL or self.numbers == NULL:
+        if make_keys(&self.table):
             raise MemoryError("no memory for a table of keys")
 
     def __dealloc__(self):
-        free(self.keys)
-        free(self.numbers)
+        free_keys(&self.table)
 
     def __len__(self):
-        return self.n
-
-    cdef int32_t add(self, uint64_t key) except? -2 nogil:
-        """The number of a key, a new one where it was not there.  Raises MemoryError."""
-        cdef uint64_t i
-        if 2 * <uint64_t>self.n > self.mask:
-            self.grow()
-        i = key_hash(key) & self.mask
-        while self.keys[i] != 0:
-            if self.keys[i] == key:
-                return self.numbers[i]
-            i = (i + 1) & self.mask
-        self.keys[i] = key
-        self.numbers[i] = <int32_t>self.n
-        self.n += 1
-        return <int32_t>(self.n - 1)
-
-    cdef int grow(self) except -1 nogil:
-        cdef uint64_t old_mask = self.mask, i, j, mask = 2 * self.mask + 1
-        cdef uint64_t *keys
-        cdef int32_t *numbers
-        if <Py_ssize_t>mask > 2 * MOST_:
-            with gil:
-                raise MemoryError(f"a table of keys holds {MOST} at most")
-        keys = <uint64_t *>calloc(mask + 1, sizeof(uint64_t))
-        numbers = <int32_t *>malloc((mask + 1) * sizeof(int32_t))
-        if keys == NULL or numbers == NULL:
-            free(keys)
-            free(numbers)
-            with gil:
-                raise MemoryError(f"no memory for a table of {mask + 1} keys")
-        for i in range(old_mask + 1):
-            if self.keys[i] != 0:
-                j = key_hash(self.keys[i]) & mask
-                while keys[j] != 0:
-                    j = (j + 1) & mask
-                keys[j] = self.keys[i]
-                numbers[j] = self.numbers[i]
-        free(self.keys)
-        free(self.numbers)
-        self.keys, self.numbers, self.mask = keys, numbers, mask
-        return 0
+        return self.table.n
 
     def add_all(self, keys):
         """Numbers keys in their order.  keys: uint64[_], none 0.  Returns their numbers, int32[_].
@@ -87,7 +100,9 @@ cdef class KeyTable:
         if not keys.all():
             raise ValueError("a key is 0, expected other numbers")
         for i in range(given.shape[0]):
-            out[i] = self.add(given[i])
+            out[i] = add_key(&self.table, given[i])
+            if out[i] < 0:
+                raise MemoryError(f"no memory for a table of more than {len(self)} keys")
         return numbers
 
     def find_all(self, keys):
@@ -99,7 +114,7 @@ cdef class KeyTable:
         cdef Py_ssize_t i
         with nogil:
             for i in range(given.shape[0]):
-                out[i] = -1 if given[i] == 0 else self.find(given[i])
+                out[i] = -1 if given[i] == 0 else find_key(&self.table, given[i])
         return numbers
 
     def known(self, starts, keys):
@@ -122,7 +137,7 @@ cdef class KeyTable:
             for row in range(begins.shape[0] - 1):
                 first = n
                 for i in range(begins[row], begins[row + 1]):
-                    number = self.find(given[i])
+                    number = find_key(&self.table, given[i])
                     if number < 0:
                         continue
                     j = n
@@ -133,6 +148,3 @@ cdef class KeyTable:
                     n += 1
                 new_begins[row + 1] = <int32_t>n
         return new_starts, numbers[:n].copy()
-
-
-cdef Py_ssize_t MOST_ = MOST

@@ -1,0 +1,197 @@
+"""Gradient mining against an enumeration of all patterns."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from reference_subtrees import combinations_of_arcs, sub_feature_trees
+from test_kernel_perceptron import random_lists
+
+from tk_spacy.selection.corpus import Corpus
+from tk_spacy.selection.gradient_mining import (
+    PARTS,
+    TooManyPatternsError,
+    mine,
+    nothing_carried,
+)
+from tk_spacy.selection.patterns import PatternTable
+
+N_FEATURES = 6
+FEATURE = (1 << 25) - 1
+
+
+def spelled(parents, steps, *, trees):
+    """Each pattern as the enumeration writes it."""
+    written = []
+    for node in range(len(parents)):
+        path, at = [], node
+        while at >= 0:
+            path.append((int(steps[at]) >> 25, int(steps[at]) & FEATURE))
+            at = int(parents[at])
+        path.reverse()
+        if not trees:
+            written.append(tuple(feature for _, feature in path))
+            continue
+        text, depth = "", -1
+        for level, feature in path:  # hangs on the word at that depth, which closes deeper ones
+            text += ")" * (depth - level + 1) if depth >= level else ""
+            text += f"({feature}"
+            depth = level
+        written.append(text + ")" * (depth + 1))
+    return written
+
+
+def counted(tree, *, trees, most, without=()):
+    heads, features = tree
+    if trees:
+        return sub_feature_trees(heads, features, most=most)
+    kept = [f for word, f in enumerate(features) if word not in without]
+    return combinations_of_arcs(kept, degree=most)
+
+
+def enumerated(candidates, samples, *, trees, most, contested=False):
+    """#f+ and #f- of every pattern."""
+    better, worse = Counter(), Counter()
+    for at, right, wrong in samples:
+        a, b = candidates[at][right], candidates[at][wrong]
+        same = [i for i in range(len(a[0])) if contested and a[0][i] == b[0][i]]
+        better += counted(a, trees=trees, most=most, without=same)
+        worse += counted(b, trees=trees, most=most, without=same)
+    return better, worse
+
+
+def survivors(found, *, trees):
+    kept = {}
+    for parents, steps, weights, better, worse, survives in found:
+        names = spelled(parents, steps, trees=trees)
+        for i in np.flatnonzero(survives):
+            assert names[i] not in kept  # none twice
+            kept[names[i]] = better[i], worse[i], weights[i]
+    return kept
+
+
+def samples_of(trees, seed):
+    rng = np.random.default_rng(seed)
+    chosen = [(i, *rng.choice(len(c), 2, replace=False).tolist()) for i, c in enumerate(trees)]
+    return [sample for sample in chosen if rng.random() < 0.8]
+
+
+def columns(samples):
+    return [list(column) for column in zip(*samples, strict=True)]
+
+
+SPACES = [(True, False), (False, False), (False, True)]
+
+
+@pytest.mark.parametrize("filter_bytes", [16, 1 << 16])
+@pytest.mark.parametrize("threshold", [0, 1, 3, 5.5])
+@pytest.mark.parametrize(("trees", "contested"), SPACES)
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_survivors_are_those_of_an_enumeration(
+    trees, contested, threshold, filter_bytes, n_threads
+):
+    lists, candidates, _ = random_lists(int(threshold), 25)
+    samples = samples_of(candidates, 1)
+    most = 4
+    found = mine(
+        Corpus(lists, N_FEATURES), *columns(samples), nothing_carried(), trees=trees,
+        threshold=threshold, max_order=most, filter_bytes=filter_bytes, contested=contested,
+        n_threads=n_threads,
+    )  # fmt: skip
+    better, worse = enumerated(candidates, samples, trees=trees, most=most, contested=contested)
+    expected = {
+        name: (better[name], worse[name])
+        for name in better | worse
+        if max(better[name], worse[name]) > threshold
+    }
+    kept = survivors(found, trees=trees)
+    assert {name: value[:2] for name, value in kept.items()} == expected
+    for plus, minus, weight in kept.values():
+        steep = max(abs(int(plus) - int(minus)) - threshold, 0)
+        assert weight == (steep if plus > minus else -steep)
+
+
+@pytest.mark.parametrize(("trees", "contested"), SPACES)
+def test_a_pattern_with_a_weight_survives_whatever_its_counts(trees, contested):
+    lists, candidates, _ = random_lists(7, 20)
+    corpus = Corpus(lists, N_FEATURES)
+    options = {"trees": trees, "max_order": 3, "contested": contested}
+    first = samples_of(candidates, 1)
+    before = mine(corpus, *columns(first), nothing_carried(), threshold=0, **options)
+    carried = [(p, s, w) for p, s, w, *_ in before]
+    weights = {}
+    for parents, steps, values in carried:
+        weights |= dict(zip(spelled(parents, steps, trees=trees), values, strict=True))
+    second = samples_of(candidates, 2)
+    found = mine(corpus, *columns(second), carried, threshold=4, **options)
+    better, worse = enumerated(candidates, second, trees=trees, most=3, contested=contested)
+    expected = {}
+    for name in better | worse | Counter(dict.fromkeys(weights, 1)):
+        plus, minus, weight = better[name], worse[name], weights.get(name, 0.0)
+        if max(plus, minus) > 4 or weight:
+            new = weight + plus - minus
+            # Towards 0 by the threshold, from the side where the weight was.
+            side = np.sign(weight) if weight else np.sign(new)
+            new -= 4 * side
+            expected[name] = plus, minus, new if new * side > 0 else 0.0
+    assert survivors(found, trees=trees) == expected
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_scores_and_moves_of_patterns(trees):
+    lists, candidates, _ = random_lists(3, 12)
+    corpus = Corpus(lists, N_FEATURES)
+    samples = samples_of(candidates, 1)
+    parts = mine(
+        corpus, *columns(samples), nothing_carried(), trees=trees, threshold=2, max_order=3
+    )
+    offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
+    parents = np.concatenate(
+        [np.where(p[0] < 0, -1, p[0] + start) for p, start in zip(parts, offsets, strict=False)]
+    )
+    table = PatternTable(parents, np.concatenate([part[1] for part in parts]), trees=trees)
+    names = spelled(table.parents, table.steps, trees=trees)
+    weights = np.random.default_rng(0).integers(-5, 6, size=len(table)).astype(float)
+    by_name = dict(zip(names, weights, strict=True))
+    for n_threads in (1, 2):
+        for scores, trees_of in zip(
+            table.scores(corpus, weights, n_threads=n_threads), candidates, strict=True
+        ):
+            expected = [
+                sum(by_name.get(p, 0) * n for p, n in counted(t, trees=trees, most=3).items())
+                for t in trees_of
+            ]
+            assert scores.tolist() == expected
+    found = Counter(dict(zip(names, table.count(corpus, 5, 2).tolist(), strict=True)))
+    assert +found == Counter(
+        {p: n for p, n in counted(candidates[5][2], trees=trees, most=3).items() if p in by_name}
+    )
+    moved, stepped = weights.copy(), np.zeros(len(table))
+    table.move(corpus, 5, 2, -2.0, moved, stepped, 7.0)
+    assert (moved - weights).tolist() == [-2.0 * found[name] for name in names]
+    assert stepped.tolist() == [-14.0 * found[name] for name in names]
+
+
+def test_a_limit_ends_it():
+    lists, candidates, _ = random_lists(3, 12)
+    with pytest.raises(TooManyPatternsError, match="more than 64 patterns"):
+        mine(
+            Corpus(lists, N_FEATURES), *columns(samples_of(candidates, 1)), nothing_carried(),
+            trees=True, threshold=0, max_patterns=64,
+        )  # fmt: skip
+
+
+def test_refuses_what_does_not_fit():
+    lists, _, _ = random_lists(3, 2)
+    corpus = Corpus(lists, N_FEATURES)
+    options = {"trees": True, "threshold": 1}
+    with pytest.raises(ValueError, match=r"lists\[0\] is 2, expected 0 to 1"):
+        mine(corpus, [2], [0], [1], nothing_carried(), **options)
+    with pytest.raises(ValueError, match="sample 0 names candidates 0 and 4 of 4"):
+        mine(corpus, [1], [0], [4], nothing_carried(), **options)
+    with pytest.raises(ValueError, match="a filter has 48 cells, expected a power of two"):
+        mine(corpus, [1], [0], [1], nothing_carried(), filter_bytes=48, **options)
+    with pytest.raises(ValueError, match=f"3 parts, expected {PARTS}"):
+        mine(corpus, [1], [0], [1], nothing_carried()[:3], **options)

@@ -1,0 +1,53 @@
+# Candidate lists of many sentences as flat arrays, for compiled loops (see corpus.pyx).
+
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef struct Lists:
+    # Arc a has the features ids[arc_starts[a]:arc_starts[a + 1]], in ascending order.
+    const int64_t *arc_starts
+    const int32_t *ids
+    # List l has k[l] trees of n[l] words and arcs from first_arc[l] on.  The arcs into the words of
+    # its tree j begin at members[first_member[l] + j * n[l]], numbered from first_arc[l]; the tables
+    # of its words, the root among them, at [first_node[l] + j * (n[l] + 1)].
+    const int32_t *k
+    const int32_t *n
+    const int64_t *first_arc
+    const int64_t *first_member
+    const int64_t *first_node
+    const int32_t *members
+    const int32_t *first_child      # 0 where a word has none
+    const int32_t *next_sibling     # the sibling to the right, 0 where there is none
+
+
+cdef struct Tree:
+    # One tree of a list.
+    int32_t n
+    int64_t first_arc
+    const int32_t *members
+    const int32_t *first_child
+    const int32_t *next_sibling
+
+
+cdef class Corpus:
+    cdef Lists lists
+    cdef readonly Py_ssize_t n_lists
+    cdef readonly int32_t n_features
+    cdef object _kept
+
+
+cdef inline void get_tree(const Lists *lists, Py_ssize_t at, int32_t row, Tree *tree) noexcept nogil:
+    cdef int32_t n = lists.n[at]
+    tree.n = n
+    tree.first_arc = lists.first_arc[at]
+    tree.members = lists.members + lists.first_member[at] + <int64_t>row * n
+    tree.first_child = lists.first_child + lists.first_node[at] + <int64_t>row * (n + 1)
+    tree.next_sibling = lists.next_sibling + lists.first_node[at] + <int64_t>row * (n + 1)
+
+
+cdef inline const int32_t *features_of(
+    const Lists *lists, int64_t arc, int32_t *n
+) noexcept nogil:
+    """The features of an arc; their number is written to n."""
+    n[0] = <int32_t>(lists.arc_starts[arc + 1] - lists.arc_starts[arc])
+    return lists.ids + lists.arc_starts[arc]

@@ -1,0 +1,17 @@
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.selection.basic import ArcLists
+from tk_spacy.utils.array_types import Int32
+
+class Corpus:
+    n_lists: int
+    n_features: int
+    def __init__(self, lists: Sequence[ArcLists], n_features: int) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def lengths(self) -> Int32: ...
+
+def linked(heads: NDArray[np.int32]) -> tuple[Int32, Int32]: ...

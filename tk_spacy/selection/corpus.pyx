@@ -1,0 +1,95 @@
+"""Candidate lists of many sentences as flat arrays, for compiled loops."""
+
+from libc.stdint cimport int32_t, int64_t
+
+import numpy as np
+
+from tk_spacy.utils.index_checks cimport check_values
+
+
+cdef class Corpus:
+    """Candidate lists, each an ArcLists, with features 0..n_features-1.
+
+    Raises ValueError for a list whose arrays do not fit together.
+    """
+
+    def __init__(self, lists, n_features):
+        self.n_lists = len(lists)
+        self.n_features = n_features
+        arc_starts, ids, members, children, siblings = [np.zeros(1, np.int64)], [], [], [], []
+        sizes = np.array([item.heads.shape for item in lists], dtype=np.int32).reshape(-1, 2)
+        n_ids = 0
+        for item in lists:
+            _check(item, n_features)
+            arc_starts.append(item.starts[1:].astype(np.int64) + n_ids)
+            n_ids += len(item.ids)
+            ids.append(item.ids)
+            members.append(item.members.ravel())
+            first, following = linked(item.heads)
+            children.append(first.ravel())
+            siblings.append(following.ravel())
+        cdef const int64_t[::1] starts = np.concatenate(arc_starts)
+        cdef const int32_t[::1] k = _column(sizes[:, 0]), n = _column(sizes[:, 1])
+        words = sizes[:, 0].astype(np.int64) * sizes[:, 1]
+        cdef const int64_t[::1] first_arc = _before([item.n_arcs for item in lists])
+        cdef const int64_t[::1] first_member = _before(words)
+        cdef const int64_t[::1] first_node = _before(words + sizes[:, 0])
+        cdef const int32_t[::1] all_ids = _joined(ids), all_members = _joined(members)
+        cdef const int32_t[::1] first_child = _joined(children), next_sibling = _joined(siblings)
+        self._kept = (
+            starts, k, n, first_arc, first_member, first_node, all_ids, all_members, first_child,
+            next_sibling,
+        )
+        self.lists.arc_starts, self.lists.ids = &starts[0], &all_ids[0]
+        self.lists.k, self.lists.n = &k[0], &n[0]
+        self.lists.first_arc, self.lists.first_member = &first_arc[0], &first_member[0]
+        self.lists.first_node, self.lists.members = &first_node[0], &all_members[0]
+        self.lists.first_child, self.lists.next_sibling = &first_child[0], &next_sibling[0]
+
+    def __len__(self):
+        return self.n_lists
+
+    @property
+    def lengths(self):
+        """The number of candidates of each list: int32[lists]."""
+        return np.array([self.lists.k[i] for i in range(self.n_lists)], dtype=np.int32)
+
+
+def linked(heads):
+    """Of trees the leftmost child of each word and its next sibling to the right, 0 for none.
+
+    heads: int32[k, n].  Returns two int32[k, n + 1]; column 0 is the root.
+    """
+    cdef const int32_t[:, ::1] rows = heads
+    cdef Py_ssize_t k = rows.shape[0], n = rows.shape[1], j, m
+    first_child = np.zeros((k, n + 1), dtype=np.int32)
+    next_sibling = np.zeros((k, n + 1), dtype=np.int32)
+    cdef int32_t[:, ::1] first = first_child, following = next_sibling
+    for j in range(k):
+        for m in range(n, 0, -1):
+            following[j, m] = first[j, rows[j, m - 1]]
+            first[j, rows[j, m - 1]] = <int32_t>m
+    return first_child, next_sibling
+
+
+def _check(item, n_features):
+    check_values(item.ids, 0, <int32_t>(n_features - 1), "ids")
+    check_values(item.members.ravel(), 0, <int32_t>(item.n_arcs - 1), "members")
+    check_values(item.heads.ravel(), 0, <int32_t>item.heads.shape[1], "heads")
+    if item.members.shape != item.heads.shape or item.starts[item.n_arcs] != len(item.ids):
+        raise ValueError("a list's members, heads, starts and ids do not fit together")
+
+
+# One more than there are, so that there is an address where there is none.
+
+
+def _column(values):
+    return np.append(values, 0).astype(np.int32)
+
+
+def _joined(arrays):
+    return np.concatenate([*arrays, np.zeros(1, dtype=np.int32)]).astype(np.int32, copy=False)
+
+
+def _before(sizes):
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,60 @@
+# Patterns of basic features as a trie, and the walks over all of them that occur (see patterns.pyx).
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from tk_spacy.selection.corpus cimport Corpus, Lists, Tree
+from tk_spacy.selection.key_table cimport Keys, find_key
+
+cdef enum:
+    NOWHERE = -1            # the parent of patterns of one feature; no node
+    FEATURE_BITS = 25
+    MAX_DEPTH = 127         # of a tree pattern's words below each other; more are not looked at
+
+
+cdef struct Patterns:
+    # Node i extends the node `parent` by a step: in the space of arcs a basic feature whose number
+    # is higher than those before it, in the space of trees a feature of a further arc and where it
+    # hangs.  Parents come before their children.
+    Keys table
+    uint64_t *keys
+    uint8_t *orders         # number of basic features
+    Py_ssize_t room
+
+
+# What a walk does with each step that occurs: returns the node to go on from, or NOWHERE.
+# order: number of features before the step.
+ctypedef int64_t (*Step)(void *context, int64_t node, uint64_t step, int order) noexcept nogil
+
+
+cdef inline uint64_t pattern_key(int64_t parent, uint64_t step) noexcept nogil:
+    return <uint64_t>(parent + 2) << 32 | step
+
+
+cdef inline int64_t find_pattern(
+    const Patterns *patterns, int64_t parent, uint64_t step
+) noexcept nogil:
+    """The number of a node, NOWHERE where there is none."""
+    return find_key(&patterns.table, pattern_key(parent, step))
+
+
+cdef inline int64_t parent_of(uint64_t key) noexcept nogil:
+    return <int64_t>(key >> 32) - 2
+
+
+cdef int make_patterns(Patterns *patterns) noexcept nogil       # 1 where there is no memory
+cdef void free_patterns(Patterns *patterns) noexcept nogil
+# The number of a node, a new one where it was not there; NOWHERE where there is no memory.
+cdef int64_t add_pattern(Patterns *patterns, int64_t parent, uint64_t step, int order) noexcept nogil
+cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
+
+cdef void walk_arc(
+    const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
+) noexcept nogil
+cdef void walk_tree(
+    const Lists *lists, const Tree *tree, Step step, void *context
+) noexcept nogil
+
+
+cdef class PatternTable:
+    cdef Patterns patterns
+    cdef readonly bint trees

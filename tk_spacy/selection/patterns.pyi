@@ -1,0 +1,35 @@
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tk_spacy.selection.corpus import Corpus
+from tk_spacy.utils.array_types import Float64, Int32
+
+MAX_FEATURES: Final[int]
+MAX_ORDER: Final[int]
+
+class PatternTable:
+    trees: bool
+    def __init__(self, parents: ArrayLike, steps: ArrayLike, *, trees: bool) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def parents(self) -> NDArray[np.int64]: ...
+    @property
+    def steps(self) -> NDArray[np.int64]: ...
+    @property
+    def orders(self) -> Int32: ...
+    def scores(
+        self, corpus: Corpus, weights: Float64, *, n_threads: int | None = None
+    ) -> list[Float64]: ...
+    def move(
+        self,
+        corpus: Corpus,
+        at: int,
+        row: int,
+        by: float,
+        weights: Float64,
+        stepped: Float64,
+        time: float,
+    ) -> None: ...
+    def count(self, corpus: Corpus, at: int, row: int) -> Int32: ...

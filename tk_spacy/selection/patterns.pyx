@@ -1,0 +1,366 @@
+"""Patterns: combinations of basic features, found in the arcs and trees that have them.
+
+Source: Qian and Liu 2015, section 5.  In the polynomial space a pattern is a set of features of one
+arc; it is grown from low to high numbers, so that each set is met once.  In the space of the tree
+kernel it is a sub feature tree, grown by rightmost extension (section 5.2.2): a further arc hangs
+on the last word that joined, or is the adjacent right sibling of a word on the path to it, so that
+each subtree is met once.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+
+import numpy as np
+
+from tk_spacy.selection.corpus cimport features_of, get_tree
+from tk_spacy.selection.key_table cimport add_key, clear_keys, free_keys, make_keys
+from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
+from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.utils.array_checks import checked
+
+MAX_FEATURES = 1 << FEATURE_BITS
+MAX_ORDER = 255
+
+
+cdef int make_patterns(Patterns *patterns) noexcept nogil:
+    patterns.room = 0
+    patterns.keys, patterns.orders = NULL, NULL
+    return make_keys(&patterns.table)
+
+
+cdef void free_patterns(Patterns *patterns) noexcept nogil:
+    free_keys(&patterns.table)
+    free(patterns.keys)
+    free(patterns.orders)
+    patterns.keys, patterns.orders = NULL, NULL
+
+
+cdef int64_t add_pattern(
+    Patterns *patterns, int64_t parent, uint64_t step, int order
+) noexcept nogil:
+    cdef Py_ssize_t n = patterns.table.n, room
+    cdef uint64_t key = pattern_key(parent, step)
+    cdef uint64_t *keys
+    cdef uint8_t *orders
+    cdef int32_t node
+    if n == patterns.room:
+        room = max(256, 2 * n)
+        keys = <uint64_t *>realloc(patterns.keys, room * sizeof(uint64_t))
+        if keys == NULL:
+            return NOWHERE
+        patterns.keys = keys
+        orders = <uint8_t *>realloc(patterns.orders, room)
+        if orders == NULL:
+            return NOWHERE
+        patterns.orders = orders
+        patterns.room = room
+    node = add_key(&patterns.table, key)
+    if node == n:
+        patterns.keys[n] = key
+        patterns.orders[n] = <uint8_t>order
+    return node
+
+
+cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil:
+    """Leaves the first n nodes; those after them have no children among these."""
+    cdef Py_ssize_t i
+    clear_keys(&patterns.table)
+    for i in range(n):
+        add_key(&patterns.table, patterns.keys[i])
+
+
+cdef void walk_arc(
+    const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
+) noexcept nogil:
+    """Every pattern of an arc, depth first; ids: its features, ascending, from `start` on."""
+    cdef int32_t i
+    cdef int64_t child
+    for i in range(start, n):
+        child = step(context, node, <uint64_t>ids[i], order)
+        if child != NOWHERE:
+            walk_arc(ids, n, i + 1, child, order + 1, step, context)
+
+
+cdef void walk_tree(
+    const Lists *lists, const Tree *tree, Step step, void *context
+) noexcept nogil:
+    """Every pattern of a tree, depth first, whose top word is each of its words in turn."""
+    cdef int32_t path[MAX_DEPTH]
+    cdef int32_t top
+    for top in range(tree.n + 1):
+        path[0] = top
+        extend_tree(lists, tree, path, 0, NOWHERE, 0, step, context)
+
+
+cdef void extend_tree(
+    const Lists *lists, const Tree *tree, const int32_t *path, int depth, int64_t node, int order,
+    Step step, void *context,
+) noexcept nogil:
+    """path: the words from the top to the last that joined, path[depth]."""
+    cdef int32_t word
+    cdef int i
+    if depth + 1 < MAX_DEPTH:
+        word = tree.first_child[path[depth]]
+        while word:
+            extend_by(lists, tree, path, depth, word, node, order, step, context)
+            word = tree.next_sibling[word]
+    for i in range(1, depth + 1):
+        word = tree.next_sibling[path[i]]
+        if word:
+            extend_by(lists, tree, path, i - 1, word, node, order, step, context)
+
+
+cdef void extend_by(
+    const Lists *lists, const Tree *tree, const int32_t *path, int depth, int32_t word,
+    int64_t node, int order, Step step, void *context,
+) noexcept nogil:
+    """By the arc into a word that hangs on path[depth]."""
+    cdef int32_t longer[MAX_DEPTH]
+    cdef const int32_t *ids
+    cdef int32_t n, i
+    cdef int64_t child
+    cdef int j
+    cdef bint copied = False
+    ids = features_of(lists, tree.first_arc + tree.members[word - 1], &n)
+    for i in range(n):
+        child = step(context, node, <uint64_t>depth << FEATURE_BITS | <uint64_t>ids[i], order)
+        if child == NOWHERE:
+            continue
+        if not copied:
+            for j in range(depth + 1):
+                longer[j] = path[j]
+            longer[depth + 1] = word
+            copied = True
+        extend_tree(lists, tree, longer, depth + 1, child, order + 1, step, context)
+
+
+cdef struct Sum:
+    const Patterns *patterns
+    const double *weights
+    double total
+
+
+cdef int64_t add_weight(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
+    cdef Sum *found = <Sum *>context
+    cdef int64_t child = find_pattern(found.patterns, node, step)
+    if child != NOWHERE:
+        found.total += found.weights[child]
+    return child
+
+
+cdef struct Move:
+    const Patterns *patterns
+    double *weights
+    double *stepped
+    double by
+    double at
+
+
+cdef int64_t move_weight(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
+    cdef Move *move = <Move *>context
+    cdef int64_t child = find_pattern(move.patterns, node, step)
+    if child != NOWHERE:
+        move.weights[child] += move.by
+        move.stepped[child] += move.by * move.at
+    return child
+
+
+cdef struct Found:
+    const Patterns *patterns
+    int32_t *times
+
+
+cdef int64_t note_pattern(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
+    cdef Found *found = <Found *>context
+    cdef int64_t child = find_pattern(found.patterns, node, step)
+    if child != NOWHERE:
+        found.times[child] += 1
+    return child
+
+
+cdef class PatternTable:
+    """A set of patterns, closed under prefixes, with numbers 0..p-1.
+
+    parents: int64[p], -1 for a pattern of one feature; less than the pattern's own number.
+    steps: int64[p], the feature that a pattern has more than its parent; in the space of trees also
+        the depth of the word that its arc hangs on, times 2 ** 25.
+    trees: whether this is the space of trees; else that of arcs.
+
+    Raises ValueError for parents that do not come before, and for a pattern that is there twice.
+    """
+
+    def __cinit__(self, parents, steps, *, trees):
+        cdef const int64_t[::1] above = checked("parents", parents, np.int64, None)
+        cdef const int64_t[::1] given = checked("steps", steps, np.int64, above.shape[0])
+        cdef Py_ssize_t i
+        cdef int order
+        cdef int64_t node
+        self.trees = trees
+        if make_patterns(&self.patterns):
+            raise MemoryError("no memory for a table of patterns")
+        for i in range(above.shape[0]):
+            if not -1 <= above[i] < i or not 0 <= given[i] < <int64_t>MAX_DEPTH << FEATURE_BITS:
+                raise ValueError(
+                    f"pattern {i} extends {above[i]} by {given[i]}, expected one before it and a "
+                    "feature"
+                )
+            order = 1 if above[i] < 0 else self.patterns.orders[above[i]] + 1
+            if order > MAX_ORDER:
+                raise ValueError(f"pattern {i} has over {MAX_ORDER} features")
+            node = add_pattern(&self.patterns, above[i], <uint64_t>given[i], order)
+            if node == NOWHERE:
+                raise MemoryError("no memory for a table of patterns")
+            if node != i:
+                raise ValueError(f"pattern {i} is there twice, expected each once")
+
+    def __dealloc__(self):
+        free_patterns(&self.patterns)
+
+    def __len__(self):
+        return self.patterns.table.n
+
+    @property
+    def parents(self):
+        """int64[p], see above."""
+        return np.array(
+            [parent_of(self.patterns.keys[i]) for i in range(len(self))], dtype=np.int64
+        )
+
+    @property
+    def steps(self):
+        """int64[p], see above."""
+        return np.array(
+            [self.patterns.keys[i] & 0xFFFFFFFF for i in range(len(self))], dtype=np.int64
+        )
+
+    @property
+    def orders(self):
+        """The number of features of each pattern: int32[p]."""
+        return np.array([self.patterns.orders[i] for i in range(len(self))], dtype=np.int32)
+
+    def scores(self, Corpus corpus not None, weights, *, n_threads=None):
+        """The sum of the weights of all patterns, as often as they occur, of each candidate.
+
+        weights: float64[p].  Returns float64[k] for each list of the corpus.
+        """
+        cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
+        lengths = corpus.lengths
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        cdef const int64_t[::1] begins = ends
+        cdef double[::1] out = np.zeros(ends[len(lengths)] + 1)
+        cdef Py_ssize_t n = corpus.n_lists, i
+        cdef int threads = effective_n_threads(n_threads), failed = 0
+        cdef const Lists *lists = &corpus.lists
+        cdef Listener listener = Listener(n)
+        cdef bint trees = self.trees
+        if not len(self):
+            return [np.zeros(k) for k in lengths]
+        for i in prange(
+            n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        ):
+            if i < n:
+                if not is_stopped(&listener.watch):
+                    failed += score_list(
+                        &self.patterns, &given[0], lists, i, trees, &out[begins[i]]
+                    )
+                task_done(&listener.watch)
+            else:
+                await_others(&listener.watch)
+        listener.check()
+        if failed:
+            raise MemoryError("no memory for the scores of a list's arcs")
+        return np.split(np.asarray(out)[: ends[len(lengths)]], ends[1 : len(lengths)])
+
+    def move(self, Corpus corpus not None, Py_ssize_t at, int row, double by, weights, stepped,
+             double time):
+        """Adds `by` to the weight of each pattern of a candidate, as often as it occurs.
+
+        at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
+        time is added, for averaging.
+        """
+        cdef double[::1] of_patterns = checked("weights", weights, np.float64, len(self))
+        cdef double[::1] sums = checked("stepped", stepped, np.float64, len(self))
+        cdef Move context
+        _check_place(corpus, at, row)
+        if not len(self):
+            return
+        context.patterns = &self.patterns
+        context.weights, context.stepped = &of_patterns[0], &sums[0]
+        context.by, context.at = by, time
+        with nogil:
+            walk(&corpus.lists, at, row, self.trees, move_weight, &context)
+
+    def count(self, Corpus corpus not None, Py_ssize_t at, int row):
+        """How often each pattern occurs in a candidate: int32[p]."""
+        cdef int32_t[::1] times = np.zeros(len(self) + 1, dtype=np.int32)
+        cdef Found context
+        _check_place(corpus, at, row)
+        context.patterns, context.times = &self.patterns, &times[0]
+        with nogil:
+            walk(&corpus.lists, at, row, self.trees, note_pattern, &context)
+        return np.asarray(times)[: len(self)]
+
+
+def _check_place(Corpus corpus, Py_ssize_t at, int row):
+    if not 0 <= at < corpus.n_lists or not 0 <= row < corpus.lists.k[at]:
+        raise ValueError(f"there is no candidate {row} of a list {at}")
+
+
+cdef void walk(
+    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, Step step, void *context
+) noexcept nogil:
+    """Every pattern of a candidate."""
+    cdef Tree tree
+    cdef const int32_t *ids
+    cdef int32_t n, m
+    get_tree(lists, at, row, &tree)
+    if trees:
+        walk_tree(lists, &tree, step, context)
+        return
+    for m in range(tree.n):
+        ids = features_of(lists, tree.first_arc + tree.members[m], &n)
+        walk_arc(ids, n, 0, NOWHERE, 0, step, context)
+
+
+cdef int score_list(
+    const Patterns *patterns, const double *weights, const Lists *lists, Py_ssize_t at, bint trees,
+    double *out,
+) noexcept nogil:
+    """Writes a score for each candidate; returns 1 where there is no memory."""
+    cdef int32_t row, m
+    cdef Tree tree
+    cdef Sum context
+    cdef int32_t k = lists.k[at], n_words = lists.n[at]
+    cdef double *of_arcs
+    context.patterns, context.weights = patterns, weights
+    if trees:
+        for row in range(k):
+            context.total = 0.0
+            get_tree(lists, at, row, &tree)
+            walk_tree(lists, &tree, add_weight, &context)
+            out[row] = context.total
+        return 0
+    of_arcs = <double *>malloc((lists.first_arc[at + 1] - lists.first_arc[at] + 1) * sizeof(double))
+    if of_arcs == NULL:
+        return 1
+    score_arcs(lists, at, of_arcs, &context)
+    for row in range(k):
+        out[row] = 0.0
+        get_tree(lists, at, row, &tree)
+        for m in range(n_words):
+            out[row] += of_arcs[tree.members[m]]
+    free(of_arcs)
+    return 0
+
+
+cdef void score_arcs(const Lists *lists, Py_ssize_t at, double *of_arcs, Sum *context) noexcept nogil:
+    """The score of each distinct arc of a list."""
+    cdef int64_t arc, first = lists.first_arc[at]
+    cdef const int32_t *ids
+    cdef int32_t n
+    for arc in range(lists.first_arc[at + 1] - first):
+        context.total = 0.0
+        ids = features_of(lists, first + arc, &n)
+        walk_arc(ids, n, 0, NOWHERE, 0, add_weight, context)
+        of_arcs[arc] = context.total
