@@ -22,6 +22,7 @@ class PatternTable:
     def scores(
         self, corpus: Corpus, weights: Float64, *, n_threads: int | None = None
     ) -> list[Float64]: ...
+    def list_scores(self, corpus: Corpus, at: int, weights: Float64) -> Float64: ...
     def move(
         self,
         corpus: Corpus,

@@ -272,6 +272,21 @@ cdef class PatternTable:
             raise MemoryError("no memory for the scores of a list's arcs")
         return np.split(np.asarray(out)[: ends[len(lengths)]], ends[1 : len(lengths)])
 
+    def list_scores(self, Corpus corpus not None, Py_ssize_t at, weights):
+        """The same of one list, on one thread: float64[k]."""
+        cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
+        _check_place(corpus, at, 0)
+        cdef double[::1] out = np.zeros(corpus.lists.k[at])
+        cdef int failed = 0
+        if len(self):
+            with nogil:
+                failed = score_list(
+                    &self.patterns, &given[0], &corpus.lists, at, self.trees, &out[0]
+                )
+        if failed:
+            raise MemoryError("no memory for the scores of a list's arcs")
+        return np.asarray(out)
+
     def move(self, Corpus corpus not None, Py_ssize_t at, int row, double by, weights, stepped,
              double time):
         """Adds `by` to the weight of each pattern of a candidate, as often as it occurs.
