@@ -18,8 +18,11 @@ from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
+from tk_spacy.utils.progress import Progress, Stages
+from tk_spacy.utils.timing import Meter
 from tk_spacy.workflows.train.inputs import XPOS_NOTE, make_plan
 from tk_spacy.workflows.train.options import TrainOptions
+from tk_spacy.workflows.train.tagging import tag_parts
 
 SENTENCES = list(generate(30, seed=3))
 SMALL = {
@@ -110,3 +113,18 @@ def test_parsers_learn_no_distrusted_xpos(tmp_path: Path, distrusted: bool) -> N
     assert ("TAG" in embed["attrs"]) is not distrusted
     assert len(embed["attrs"]) == len(embed["rows"])
     assert (XPOS_NOTE in plan.notes) is distrusted
+
+
+@pytest.mark.parametrize("distrusted", [True, False])
+def test_taggers_predict_no_distrusted_xpos(tmp_path: Path, distrusted: bool) -> None:
+    write_conllu(tmp_path / "train.conllu", TELLING)
+    write_conllu(tmp_path / "dev.conllu", (EMPTY if distrusted else TELLING)[:10])
+    options = TrainOptions(
+        train=tmp_path / "train.conllu", dev=tmp_path / "dev.conllu", output=tmp_path / "m",
+        parsers=("transition",), folds=2, tags="own", tokenizer="none",
+        tagger="udpipe:iterations=2",
+    )  # fmt: skip
+    plan, tagging = tag_parts(Stages(Progress(), Meter()), make_plan(options))
+    for name, part in plan.parts.items():
+        assert {tag == "_" for s in part.sentences for tag in s.xpos} == {distrusted}
+        assert tagging.scores[name].upos > 50

@@ -13,8 +13,8 @@ COLUMNS: Mapping[str, str] = {"LEMMA": "lemmas", "UPOS": "upos", "XPOS": "xpos",
 """Columns that parsers read beside FORM, and their names in a `Sentence`."""
 
 XPOS_NOTE = (
-    "XPOS is not read, only UPOS: it is missing on more than 1% of the words of train or dev, or "
-    "has over 1,000 values, as where whole analyses stand in it"
+    "XPOS is neither read nor predicted, only UPOS: it is missing on more than 1% of the words of "
+    "train or dev, or has over 1,000 values, as where whole analyses stand in it"
 )
 NO_VALUE = "_"
 SHOWN = 5

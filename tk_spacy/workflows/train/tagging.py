@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tk_spacy.evaluation.tags import TagScores, score_tags
+from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.tagging.base import Tagger
 from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tokenizing.job import tokenizer_job
 from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
+from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.progress import Stages
 from tk_spacy.workflows.train.inputs import Plan
 
@@ -37,7 +39,7 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
     if plan.tagger is None:
         return plan, Tagging()
     options = plan.options
-    gold = {name: part.sentences for name, part in plan.parts.items()}
+    gold = _with_useful_xpos({name: part.sentences for name, part in plan.parts.items()})
     job = None
     what = f"the {plan.tagger.name} tagger"
     if plan.tokenizer is not None:
@@ -73,3 +75,13 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
         seconds=seconds,
     )
     return replace(plan, parts=parts), tagging
+
+
+def _with_useful_xpos(parts: dict[str, list[Sentence]]) -> dict[str, list[Sentence]]:
+    """The parts of a treebank without XPOS where no parser reads it: nothing to predict then."""
+    if not distrusts_xpos(parts["train"], parts.get("dev", [])):
+        return parts
+    return {
+        name: [replace(s, xpos=("_",) * len(s)) for s in sentences]
+        for name, sentences in parts.items()
+    }
