@@ -23,7 +23,7 @@ from tk_spacy.tokenizing.spec import make_tokenizer
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET
 from tk_spacy.workflows.train.presets import NAMES as PRESET_NAMES
-from tk_spacy.workflows.train.presets import Preset
+from tk_spacy.workflows.train.presets import Preset, concerns_parsers_alone
 
 DEFAULT_FOLDS = 5
 """Of small treebanks, and of cross-validation."""
@@ -322,6 +322,8 @@ class TrainOptions:
         else:
             return
         for name in useless:
+            if name == "preset" and not concerns_parsers_alone(self.preset):
+                continue
             if name in self.asked or changed.get(name):
                 raise IdleError(name, f"{name} would have no effect: {reason}; leave it out")
 
