@@ -331,6 +331,7 @@ def test_learner_refuses_more_steps_than_announced():
         ({"kernel_scale": 1e200}, "kernel scale is 1e.200; .* from 1e-09 to 1e.09"),
         ({"shuffle_seed": -1}, "shuffle seed is -1"),
         ({"add_gold": "no"}, "add gold is 'no'; it must be true or false"),
+        ({"count_single": 1}, "count single is 1; it must be true or false"),
     ],
 )
 def test_settings_name_what_is_wrong(options, message):
@@ -341,6 +342,11 @@ def test_settings_name_what_is_wrong(options, message):
 def test_settings_survive_json():
     settings = Settings(C=math.inf, skip=("h",), kernel_parts=("arc", "sibling"))
     assert Settings.from_dict(settings.to_dict()) == settings
+    # Stored where it is not the default, so that models of before are written as they were.
+    assert "count_single" not in settings.to_dict()
+    counting = replace(settings, count_single=True)
+    assert counting.to_dict() == {**settings.to_dict(), "count_single": True}
+    assert Settings.from_dict(counting.to_dict()) == counting
     with pytest.raises(UserError, match="unknown settings: depth"):
         Settings.from_dict({"depth": 3})
     with pytest.raises(UserError, match="give names with values"):
