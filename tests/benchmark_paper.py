@@ -104,6 +104,7 @@ def options_of(
             "training.preset": "paper",
             "tags.source": "gold",
             "machine.threads": threads,
+            "machine.processes": threads,
             **changes_of(step),
         },
     )
