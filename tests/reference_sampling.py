@@ -145,7 +145,7 @@ def tree_scores(parser, sentence, trees):
         known = score_parts(parser._scorer, fields, [row for rows in found for row in rows], kind)
         for total, rows in zip(totals, found, strict=True):
             total += [known[row] for row in rows]
-    if parser.settings.order > 1:
+    if parser.settings.order > 1 and parser.settings.crossing:
         pairs = {}
         for total, (heads, labels) in zip(totals, trees, strict=True):
             total.append(crossing_total(parser._scorer, fields, heads, labels, pairs))
@@ -156,8 +156,9 @@ class PlainLearner:
     """The learner with explicit feature vectors, which it finds out by scoring single parts with
     weights that are 1 in one cell and 0 elsewhere, and with a copy of the weights at each step."""
 
-    def __init__(self, *, size, n_cells, order, C, morph_end):
+    def __init__(self, *, size, n_cells, order, C, morph_end, crossing=True):
         self.order = order
+        self.crossing = crossing
         self.C = C
         self.weights = np.zeros(size + n_cells)
         self.history = []
@@ -180,7 +181,7 @@ class PlainLearner:
             for cell, probe in enumerate(self.probes):
                 known = score_parts(probe, fields, rows, kind)
                 counts[cell] += sum(known[row] for row in rows)
-        if self.order > 1:
+        if self.order > 1 and self.crossing:
             for cell, probe in enumerate(self.probes):
                 counts[cell] += crossing_total(probe, fields, heads, labels, {})
         return counts

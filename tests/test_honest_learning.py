@@ -288,11 +288,13 @@ class Tuned:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lists: list[TuningList] = []
         self.paper_grid: list[bool] = []
+        self.how: dict[str, Any] = {}
         real = training_module.tune
 
         def spy(lists: Sequence[TuningList], **kwargs: Any) -> Combination:
             self.lists = list(lists)
             self.paper_grid.append(kwargs["paper_grid"])
+            self.how = {name: kwargs[name] for name in ("raw_scores", "metric")}
             return real(lists, **kwargs)
 
         monkeypatch.setattr(training_module, "tune", spy)
@@ -392,9 +394,27 @@ def test_the_paper_s_grid_is_tuned_behind_a_combiner_too(monkeypatch: pytest.Mon
         gold, combined, QUICK, schema=Schema.fit(gold), paper_grid=True, n_threads=1
     )
     assert tuned.paper_grid == [True]
+    assert tuned.how == {"raw_scores": False, "metric": "las"}
     assert len(tuned.lists) == 8
     assert reranker.combination is not None
     assert set(reranker.combination.betas.values()) <= set(PAPER_GRID)
+
+
+def test_raw_scores_and_another_metric_are_a_wish_to_tune(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold, lists = three_parsers(seed=5, n=8)
+    combined = combine_lists(gold, lists, QUICK)[1]
+    tuned = Tuned(monkeypatch)
+    schema, how = Schema.fit(gold), {"raw_scores": True, "metric": "uas"}
+    for given in ({"raw_scores": True}, {"tuning_metric": "uas"}):
+        tuned.lists = []
+        train_reranker(gold, combined, QUICK, schema=schema, n_threads=1, **given)
+        assert len(tuned.lists) == 8
+    reranker, _ = train_reranker(
+        gold, combined, QUICK, schema=schema, n_threads=1, raw_scores=True, tuning_metric="uas"
+    )
+    assert tuned.how == how
+    assert reranker.combination is not None
+    assert {reranker.combination.reranker_scale, *reranker.combination.scales.values()} == {1.0}
 
 
 def test_two_parsers_are_combined_and_one_is_not() -> None:
@@ -412,7 +432,7 @@ def test_two_parsers_are_combined_and_one_is_not() -> None:
 def test_nothing_is_tuned_behind_a_combiner_nor_where_nobody_asks() -> None:
     assert default_tuning_folds(("a", "b")) == TUNING_FOLDS
     assert default_tuning_folds(("a", "combiner")) == 0
-    assert default_tuning_folds(("a", "combiner"), paper_grid=True) == TUNING_FOLDS
+    assert default_tuning_folds(("a", "combiner"), asked=True) == TUNING_FOLDS
     gold, lists = three_parsers(seed=5, n=6)
     reranker, _ = train_reranker(gold, lists, QUICK, schema=Schema.fit(gold), tuning_folds=0)
     assert reranker.combination is not None

@@ -331,6 +331,7 @@ def test_learner_refuses_more_steps_than_announced():
         ({"kernel_scale": 1e200}, "kernel scale is 1e.200; .* from 1e-09 to 1e.09"),
         ({"shuffle_seed": -1}, "shuffle seed is -1"),
         ({"add_gold": "no"}, "add gold is 'no'; it must be true or false"),
+        ({"count_single": 1}, "count single is 1; it must be true or false"),
     ],
 )
 def test_settings_name_what_is_wrong(options, message):
@@ -341,6 +342,11 @@ def test_settings_name_what_is_wrong(options, message):
 def test_settings_survive_json():
     settings = Settings(C=math.inf, skip=("h",), kernel_parts=("arc", "sibling"))
     assert Settings.from_dict(settings.to_dict()) == settings
+    # Stored where it is not the default, so that models of before are written as they were.
+    assert "count_single" not in settings.to_dict()
+    counting = replace(settings, count_single=True)
+    assert counting.to_dict() == {**settings.to_dict(), "count_single": True}
+    assert Settings.from_dict(counting.to_dict()) == counting
     with pytest.raises(UserError, match="unknown settings: depth"):
         Settings.from_dict({"depth": 3})
     with pytest.raises(UserError, match="give names with values"):
@@ -373,3 +379,62 @@ def test_tuning_parts_of_the_paper_and_of_few_lists():
     assert sorted(len(part) for part in tuning_parts(3, 5, seed=0)) == [1, 1, 1]
     with pytest.raises(ValueError, match="folds is 0"):
         tuning_parts(3, 0, seed=0)
+
+
+def one_choice_and_single_trees():
+    """Three sentences of two words: two with one tree in their lists, and one with a choice, last.
+
+    The second tree of that list is right, and the first one comes before it.
+    """
+    inventory = LabelInventory(["root", "dep"])
+    gold = Sentence.from_columns(
+        forms=["a", "b"], upos=["A", "B"], heads=[2, 0], deprels=["dep", "root"]
+    )
+    right, wrong = ([2, 0], ["dep", "root"], 1.0), ([0, 1], ["root", "dep"], 2.0)
+    lists = [
+        CandidateList.build(trees, inventory=inventory, sources=["s"])
+        for trees in ([right], [right], [wrong, right])
+    ]
+    return [gold] * 3, lists
+
+
+@pytest.mark.parametrize(
+    ("count_single", "iterations", "share"),
+    [
+        # The only update is of the first visit to the list with a choice: of T steps the t-th, so
+        # that it stands in T - t + 1 of them.
+        (False, 1, 1 / 1),
+        (False, 2, 2 / 2),
+        (True, 1, 1 / 3),
+        (True, 2, 4 / 6),
+        (True, 4, 10 / 12),
+    ],
+)
+def test_lists_of_one_tree_count_as_steps_of_the_average(count_single, iterations, share):
+    golds, lists = one_choice_and_single_trees()
+    settings = Settings(
+        kernel_parts=("arc",),
+        manual_parts=("arc",),
+        list_features=(),
+        kernel_scale=1.0,
+        loss="heads",
+        competitor="best",
+        iterations=iterations,
+        count_single=count_single,
+    )
+    schema = Schema.fit(golds)
+    items = prepare_lists(schema, golds, lists, settings)
+    assert [item.index for item in items] == ([0, 1, 2] if count_single else [2])
+    reranker, stats = learn(schema, items, settings, n_threads=1)
+    assert (stats.sentences, stats.updates) == (3 if count_single else 1, 1)
+    # The update makes the right tree win by its loss, the two heads in which they differ; the mean
+    # of all steps has a share of that.
+    scores = reranker.encoded_scores([items[-1].encoded], n_threads=1)[0]
+    assert scores[1] - scores[0] == pytest.approx(2 * share)
+
+
+def test_lists_of_one_tree_alone_teach_nothing_also_where_they_count():
+    golds, lists = one_choice_and_single_trees()
+    settings = Settings(count_single=True, list_features=())
+    with pytest.raises(UserError, match="no candidate list has more than one tree"):
+        prepare_lists(Schema.fit(golds), golds[:2], lists[:2], settings)

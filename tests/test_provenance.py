@@ -40,6 +40,14 @@ def test_what_is_stored_comes_back_as_it_was() -> None:
     assert made.more == {"of a later version": 1}
 
 
+def test_how_the_combination_was_tuned_is_stored_where_it_is_not_the_default() -> None:
+    paper = {**STORED, "paper_grid": True, "raw_scores": True, "tuning_metric": "uas"}
+    made = Provenance.from_dict(paper)
+    assert (made.raw_scores, made.tuning_metric) == (True, "uas")
+    assert made.to_dict() == paper
+    assert Provenance.from_dict(STORED).tuning_metric == "las"
+
+
 def test_a_model_of_one_spacy_parser_is_read() -> None:
     how = {"trained": True, "pipeline": None, "config": "a.cfg", "max_steps": 9, "folds": 5}
     made = Provenance.from_dict({"upstream": how, "backward": True})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reference_sampling import crossing_pairs, part_rows, tree_scores
@@ -37,11 +39,13 @@ def random_trees(rng, n, count, *, single_root=True):
 
 
 @ORDERS
-@pytest.mark.parametrize("max_heads", [3, 8])
-def test_scores_of_long_lists_are_those_of_their_trees(order, max_heads):
+@pytest.mark.parametrize(("max_heads", "crossing"), [(3, True), (8, True), (8, False)])
+def test_scores_of_long_lists_are_those_of_their_trees(order, max_heads, crossing):
     rng = np.random.default_rng(order)
     sentences = [random_sentence(rng, n) for n in (30, 41, 60)]
-    parser = random_parser(rng, sentences, order=order, max_heads=max_heads, prune_margin=5.0)
+    parser = random_parser(
+        rng, sentences, order=order, max_heads=max_heads, prune_margin=5.0, crossing=crossing
+    )
     inventory = LabelInventory()
     lists = list(parser.kbest(sentences, k=30, inventory=inventory, n_threads=1))
     for trees, own in zip(lists, parser.score(sentences, lists, n_threads=1), strict=True):
@@ -81,6 +85,17 @@ def test_scores_of_any_tree_are_sums_over_its_parts(order):
             rtol=0,
             atol=1e-11,
         )
+        # Without the features of crossing arcs the same parts remain, and these alone.
+        without = replace(parser, settings=replace(parser.settings, crossing=False))
+        np.testing.assert_allclose(
+            own_scores(without, sentence, trees),
+            tree_scores(without, sentence, trees),
+            rtol=0,
+            atol=1e-11,
+        )
+        crossed = [bool(crossing_pairs(heads)) for heads, _ in trees]
+        differ = own_scores(parser, sentence, trees) != own_scores(without, sentence, trees)
+        assert differ.tolist() == [order > 1 and crosses for crosses in crossed]
     # Arcs 3 -> 1 and 4 -> 2; 4 -> 2 and 0 -> 3; arcs that share an end do not cross.
     assert crossing_pairs((3, 4, 0, 3)) == [(1, 2), (2, 3)]
 

@@ -68,11 +68,13 @@ def test_sampling_settings_may_be_at_their_limits(name):
 def test_sampling_settings_survive_json():
     changed = {"order": 2, "C": 0.5, "single_root": False, "label_share": 1.0, "seed": 2**32 - 1}
     kernel = {"kernel_scale": 0.1, "kernel_epochs": 3}
-    for settings in (SamplingSettings(), SamplingSettings(**changed), SamplingSettings(**kernel)):
+    every = SamplingSettings(**kernel, crossing=False)
+    for settings in (SamplingSettings(), SamplingSettings(**changed), every):
         data = json.loads(json.dumps(settings.to_dict(), allow_nan=False))
         assert SamplingSettings.from_dict(data) == settings
         names = {field.name for field in fields(SamplingSettings)} - {"extra"}
-        assert set(data) == (names if settings.kernel_scale else names - set(kernel))
+        # What is at its default stands there only where it stood from the beginning.
+        assert set(data) == (names if settings is every else names - {*kernel, "crossing"})
     assert SamplingSettings.from_dict({}) == SamplingSettings()
     assert replace(SamplingSettings(), bits=10) != SamplingSettings()
 

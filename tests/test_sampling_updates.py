@@ -60,12 +60,14 @@ class Trees:
         return scores[0] - scores[1]
 
 
-@ORDERS
+@pytest.mark.parametrize(
+    ("order", "crossing"), [(1, True), (2, True), (3, True), (1, False), (3, False)]
+)
 @pytest.mark.parametrize("C", [math.inf, 0.002])
-def test_updates_equal_those_of_explicit_feature_vectors(order, C):
+def test_updates_equal_those_of_explicit_feature_vectors(order, crossing, C):
     trees = Trees(order)
-    learner = Learner(order=order, C=C, **trees.options)
-    plain = PlainLearner(order=order, C=C, **trees.options)
+    learner = Learner(order=order, C=C, crossing=crossing, **trees.options)
+    plain = PlainLearner(order=order, C=C, crossing=crossing, **trees.options)
     sizes = []
     for _ in range(8):
         gold, other = trees.draw(), trees.draw()

@@ -303,7 +303,10 @@ def listening_pipeline(folder: Path, *, with_vectors: bool = False) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.cfg")), ids=lambda path: path.stem)
+OF_SPACY = sorted(path for path in CONFIGS.glob("*.cfg") if path.stem != "paper")  # which is ours
+
+
+@pytest.mark.parametrize("path", OF_SPACY, ids=lambda path: path.stem)
 def test_verbs_configs_are_accepted(path, tmp_path):
     debug_config(path)  # as it is shipped
     fill_config(tmp_path / "shipped.cfg", path, silent=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tk_spacy.parsers.names import FILE_PREFIX, SPACY
+from tk_spacy.reranker.interpolation import DEFAULT_METRIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ class Provenance:
     backward: whether spaCy's parser, of several the first, had its right-to-left twin, None without
         such a parser; `has_twin` tells it of each.
     scores: of each part by system, as `PartReport` has them.
+    raw_scores, tuning_metric: as paper_grid, how the combination was tuned (`interpolation.tune`);
+        stored where they are not the defaults.
     compressed: what was done to the model afterwards, in order.
     more: stored values that this version does not know.
     """
@@ -87,6 +90,8 @@ class Provenance:
     seed: int | None = None
     paper_grid: bool | None = None
     tuning_folds: int | None = None
+    raw_scores: bool = False
+    tuning_metric: str = DEFAULT_METRIC
     scores: Mapping[str, Any] | None = None
     compressed: tuple[Mapping[str, Any], ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -143,6 +148,10 @@ class Provenance:
             "paper_grid": self.paper_grid,
             "tuning_folds": self.tuning_folds,
         }
+        if self.raw_scores:
+            made["raw_scores"] = True
+        if self.tuning_metric != DEFAULT_METRIC:
+            made["tuning_metric"] = self.tuning_metric
         if self.scores is not None:
             made["scores"] = dict(self.scores)
         if self.compressed:
@@ -191,6 +200,8 @@ class Provenance:
             seed=data.pop("seed", None),
             paper_grid=data.pop("paper_grid", None),
             tuning_folds=data.pop("tuning_folds", None),
+            raw_scores=bool(data.pop("raw_scores", False)),
+            tuning_metric=str(data.pop("tuning_metric", DEFAULT_METRIC)),
             scores=data.pop("scores", None),
             compressed=read("compressed", lambda steps: tuple(steps or ()), ()),
             more=data,

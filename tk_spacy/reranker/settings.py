@@ -44,6 +44,8 @@ class Settings:
         "lemma" among them is use_lemma by another name.
     shuffle_seed: shuffles the sentences anew in each iteration; None keeps their order.
     add_gold: adds the gold tree to training lists that lack it.
+    count_single: lists of a single tree are steps of the average too, in which nothing moves (the
+        paper); else they are left out.
     """
 
     kernel_parts: tuple[str, ...] = ("arc",)
@@ -63,6 +65,7 @@ class Settings:
     properties: tuple[str, ...] = ()
     shuffle_seed: int | None = None
     add_gold: bool = False
+    count_single: bool = False
 
     def __post_init__(self) -> None:
         for name in ("kernel_parts", "manual_parts", "skip", "list_features"):
@@ -82,7 +85,7 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
                 raise UserError(f"{words_of(name)} is {value!r}; it must be {wanted}")
-        for name in ("use_lemma", "add_gold", "combiner"):
+        for name in ("use_lemma", "add_gold", "combiner", "count_single"):
             if not isinstance(getattr(self, name), bool):
                 raise UserError(
                     f"{words_of(name)} is {getattr(self, name)!r}; it must be true or false"
@@ -137,11 +140,13 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """JSON values (C as null where it is infinite).
 
-        Without further properties and budget as before there were any.
+        Without further properties, budget and count of single trees as before there were any.
         """
         data = asdict(self)
         if self.budget is None:
             del data["budget"]
+        if not self.count_single:
+            del data["count_single"]
         data["C"] = None if math.isinf(self.C) else self.C
         if not self.properties:
             del data["properties"]

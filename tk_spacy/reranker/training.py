@@ -2,7 +2,8 @@
 
 Source: Taub-Tabib et al. 2015, section 3 and footnote 8: the combination is tuned on a tenth of the
 reranker's own training lists, by a reranker trained on the rest; then all of them train the final
-one.  Ours differs: the lists are held out in turn, so that all of them tune, not a tenth.
+one.  Ours differs: the lists are held out in turn, so that all of them tune, not a tenth (the
+paper's single tenth is tuning_folds=1).
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
-from tk_spacy.reranker.interpolation import Combination, TuningList, tune
+from tk_spacy.reranker.interpolation import (
+    DEFAULT_METRIC,
+    Combination,
+    TuningList,
+    TuningMetric,
+    tune,
+)
 from tk_spacy.reranker.learner import Learner
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.settings import Settings
@@ -61,7 +68,8 @@ def prepare_lists(
 ) -> list[TrainingList]:
     """Encode gold sentences and their candidate lists, aligned, for training.
 
-    Lists of a single tree teach nothing and are left out.
+    Lists of a single tree teach nothing and are left out, unless the settings count them as steps.
+    Raises UserError where no list has more.
     """
     if len(sentences) != len(lists):
         raise ValueError(f"{len(sentences)} sentences but {len(lists)} candidate lists")
@@ -77,7 +85,7 @@ def prepare_lists(
     prepared = []
     for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
         trees = _with_gold(sentence, candidates) if settings.add_gold else candidates
-        if len(trees) < 2:
+        if len(trees) < 2 and not settings.count_single:
             continue
         oracle = trees.oracle(sentence)
         wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)
@@ -92,7 +100,7 @@ def prepare_lists(
             list_features=list_features,
         )
         prepared.append(item)
-    if not prepared:
+    if all(item.encoded.n_candidates < 2 for item in prepared):
         raise UserError(
             "no candidate list has more than one tree: there is nothing to choose from; ask for "
             "more candidates (k), or give longer lists"
@@ -215,13 +223,13 @@ def tuning_parts(n: int, folds: int, *, seed: int) -> list[NDArray[np.intp]]:
     return [np.sort(order[fold::folds]) for fold in range(min(folds, n))]
 
 
-def default_tuning_folds(sources: Sequence[str], *, paper_grid: bool = False) -> int:
-    """TUNING_FOLDS; 0 behind a combiner, unless the paper's grid is asked for.
+def default_tuning_folds(sources: Sequence[str], *, asked: bool = False) -> int:
+    """TUNING_FOLDS; 0 behind a combiner, unless how to tune is asked for, such as the paper's grid.
 
     A combiner has weighed the parsers already, and the reranker has all their scores as features:
     weights for these that were tuned on training lists besides lost 0.1 to 0.3 LAS on dev.
     """
-    return 0 if COMBINER in sources and not paper_grid else TUNING_FOLDS
+    return 0 if COMBINER in sources and not asked else TUNING_FOLDS
 
 
 def train_reranker(
@@ -232,6 +240,8 @@ def train_reranker(
     schema: Schema,
     seed: int = 0,
     paper_grid: bool = False,
+    raw_scores: bool = False,
+    tuning_metric: TuningMetric = DEFAULT_METRIC,
     tuning_folds: int | None = None,
     n_threads: int | None = None,
     progress: StageReport | None = None,
@@ -240,8 +250,9 @@ def train_reranker(
 
     sentences: gold trees.  lists: their candidates, aligned, from parsers that did not see them.
     schema: fitted on the training treebank.  seed: of the split for tuning.
-    paper_grid: see `interpolation.tune`.  tuning_folds: see `tuning_parts`; each takes a training;
-        0 for Combination.untuned, None for what `default_tuning_folds` says.
+    paper_grid, raw_scores, tuning_metric: see `interpolation.tune`.
+    tuning_folds: see `tuning_parts`; each takes a training; 0 for Combination.untuned, None for
+        what `default_tuning_folds` says.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -249,12 +260,13 @@ def train_reranker(
     items = prepare_lists(schema, sentences, lists, settings)
     tuning: list[TuningList] = []
     if tuning_folds is None:
-        tuning_folds = default_tuning_folds(lists[0].sources, paper_grid=paper_grid)
+        asked = paper_grid or raw_scores or tuning_metric != DEFAULT_METRIC
+        tuning_folds = default_tuning_folds(lists[0].sources, asked=asked)
     parts = tuning_parts(len(lists), tuning_folds, seed=seed) if tuning_folds else []
     for number, held in enumerate(parts):
         away = set(held.tolist())
         rest = [item for item in items if item.index not in away]
-        if not rest:
+        if all(item.encoded.n_candidates < 2 for item in rest):
             continue
 
         def on_step(done: int, total: int, before: int = number) -> None:
@@ -268,7 +280,13 @@ def train_reranker(
         ]
     combination = Combination.untuned(lists[0].sources, combiner=COMBINER)
     if tuning:
-        combination = tune(tuning, sources=lists[0].sources, paper_grid=paper_grid)
+        combination = tune(
+            tuning,
+            sources=lists[0].sources,
+            paper_grid=paper_grid,
+            raw_scores=raw_scores,
+            metric=tuning_metric,
+        )
     reranker, stats = learn(
         schema, items, settings, n_threads=n_threads,
         progress=lambda done, total: report("training", done, total),

@@ -429,6 +429,7 @@ def make_scorer(
         arc_margin=settings.arc_margin,
         single_root=settings.single_root,
         morph_end=schema.n_columns,
+        crossing=settings.crossing,
     )
 
 

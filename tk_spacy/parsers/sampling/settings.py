@@ -42,6 +42,8 @@ class SamplingSettings:
     kernel_scale: where positive, a kernel of arcs is learnt beside the hashed features, by which
         factor on it; 0 for none.
     kernel_epochs: the last epochs, of those there are at most, in which the kernel is learnt.
+    crossing: whether arcs that cross others have features, from order 2 on: of Zhang et al.'s
+        (EMNLP 2014) global templates the one that there is here.
     """
 
     order: int = 3
@@ -73,6 +75,7 @@ class SamplingSettings:
     extra: tuple[str, ...] = ()
     kernel_scale: float = 0.0
     kernel_epochs: int = 1000
+    crossing: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extra", check_names("extra", self.extra))
@@ -83,13 +86,13 @@ class SamplingSettings:
     def to_dict(self) -> dict[str, Any]:
         """JSON values (C as null where it is infinite).
 
-        Without extras and kernel as before there were any: such a parser and its keys stay as they
-        were.
+        Without extras, kernel and another choice of crossing arcs as before there were any: such a
+        parser and its keys stay as they were.
         """
         data = asdict(self)
         for field in fields(self):
-            # As it was before there was a kernel: keys of work and stored parsers stay.
-            if field.name in KERNEL_ONLY and data[field.name] == field.default:
+            # As it was before there were these: keys of work and stored parsers stay.
+            if field.name in (*KERNEL_ONLY, "crossing") and data[field.name] == field.default:
                 del data[field.name]
         data["C"] = None if math.isinf(self.C) else self.C
         if not self.extra:

@@ -180,6 +180,7 @@ def _train_parser(
         order=settings.order,
         C=settings.C,
         morph_end=schema.n_columns,
+        crossing=settings.crossing,
     )
     few = replace(settings, max_labels=settings.training_labels)
     scorer = make_scorer(schema, few, learner.weights, pruner, places)

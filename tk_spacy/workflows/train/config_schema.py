@@ -299,6 +299,15 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "Tune the parser's weight from 0 to 3 in steps of 0.05, as the paper does, not from "
             "0.01 to 100.",
         ),
+        "raw_scores": _own(
+            "raw_scores",
+            "Weigh the parsers' and the reranker's scores as they are, as the paper does, not "
+            "divided by their mean spread within a list.",
+        ),
+        "tuning_metric": _own(
+            "tuning_metric",
+            "What the weight is tuned by: las, or uas (the paper), of all words.",
+        ),
         "cross_validation": _own(
             "cross_validation",
             "Measure without dev and test: every sentence of train is parsed by a system that was "

@@ -14,6 +14,7 @@ from tk_spacy.parsers.external import check_files
 from tk_spacy.parsers.kinds import find_kind, get_kind
 from tk_spacy.parsers.names import DEFAULT_PARSERS, EARLIER_PARSERS, FILE, SEARCHES, SPACY, Search
 from tk_spacy.parsers.specs import kinds, parse_specs
+from tk_spacy.reranker.interpolation import DEFAULT_METRIC, TUNING_METRICS, TuningMetric
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
 from tk_spacy.tagging.kinds import make_tagger
@@ -22,10 +23,13 @@ from tk_spacy.tokenizing.spec import make_tokenizer
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET
 from tk_spacy.workflows.train.presets import NAMES as PRESET_NAMES
-from tk_spacy.workflows.train.presets import Preset
+from tk_spacy.workflows.train.presets import Preset, concerns_parsers_alone
 
 DEFAULT_FOLDS = 5
 """Of small treebanks, and of cross-validation."""
+
+HOW_TO_TUNE = {"paper_grid": False, "raw_scores": False, "tuning_metric": DEFAULT_METRIC}
+"""The options that say nothing where nothing is tuned, and their defaults."""
 
 Tags = Literal["own", "gold"]
 DEFAULT_TAGS: Tags = "own"
@@ -71,7 +75,8 @@ class TrainOptions:
     candidates, dev_candidates, test_candidates: k-best files with ready lists.
     settings: of the kernel reranker; the base reranker has the same without the kernel.
     left_open: names of settings that are replaced by what suits the lists (settings.suit).
-    paper_grid: beta from 0 to 3 in steps of 0.05.
+    paper_grid: beta from 0 to 3 in steps of 0.05.  raw_scores: of parsers' and reranker's scores as
+        they are, not divided by their spread.  tuning_metric: what beta is tuned by.
     tuning_folds: rerankers trained to tune beta, each on the lists of the other folds; 1 for the
         paper's single one, on nine tenths.
     preset: what the settings that nobody named were taken from; it is only told.
@@ -113,6 +118,8 @@ class TrainOptions:
     settings: Settings = field(default_factory=Settings)
     left_open: frozenset[str] = frozenset()
     paper_grid: bool = False
+    raw_scores: bool = False
+    tuning_metric: TuningMetric = DEFAULT_METRIC
     tuning_folds: int | None = None
     cross_validation: bool | None = None
     preset: Preset = DEFAULT_PRESET
@@ -159,10 +166,12 @@ class TrainOptions:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise UserError(f"{name} is {value}; it must be at least {least}")
-        if self.paper_grid and self.tuning_folds == 0:
-            raise IdleError(
-                "paper_grid", "paper_grid would have no effect: tuning_folds is 0; leave one out"
-            )
+        check_choice("tuning_metric", self.tuning_metric, TUNING_METRICS)
+        for name, usual in HOW_TO_TUNE.items():
+            if self.tuning_folds == 0 and getattr(self, name) != usual:
+                raise IdleError(
+                    name, f"{name} would have no effect: tuning_folds is 0; leave one out"
+                )
         if not 0 <= self.seed < 2**32:
             raise UserError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         self._check_meta()
@@ -313,6 +322,8 @@ class TrainOptions:
         else:
             return
         for name in useless:
+            if name == "preset" and not concerns_parsers_alone(self.preset):
+                continue
             if name in self.asked or changed.get(name):
                 raise IdleError(name, f"{name} would have no effect: {reason}; leave it out")
 

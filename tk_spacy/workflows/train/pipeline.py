@@ -167,6 +167,8 @@ def _train_rerankers(
             schema=schema,
             seed=options.seed,
             paper_grid=options.paper_grid,
+            raw_scores=options.raw_scores,
+            tuning_metric=options.tuning_metric,
             tuning_folds=options.tuning_folds,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
@@ -297,6 +299,8 @@ def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:
         seed=options.seed,
         paper_grid=options.paper_grid,
         tuning_folds=options.tuning_folds,
+        raw_scores=options.raw_scores,
+        tuning_metric=options.tuning_metric,
     )
 
 

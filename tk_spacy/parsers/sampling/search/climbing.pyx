@@ -123,7 +123,7 @@ cdef void take_out(Lattice *g, const Model *model, Search *s, int m) noexcept no
     s.score -= (
         side_gain(g, model, s, a, near, far)
         + below_gain(g, model, s, m, a)
-        + (crossing_gain(g, s, a) if model.order > 1 else 0.0)
+        + (crossing_gain(g, s, a) if model.crossing else 0.0)
     )
 
 
@@ -145,7 +145,7 @@ cdef inline double gain(Lattice *g, const Model *model, Search *s, int m, int b)
     return (
         side_gain(g, model, s, b, near, far)
         + below_gain(g, model, s, m, b)
-        + (crossing_gain(g, s, b) if model.order > 1 else 0.0)
+        + (crossing_gain(g, s, b) if model.crossing else 0.0)
     )
 
 

@@ -14,7 +14,7 @@ cdef int32_t crossing_score(
     """What an arc scores for each arc that it crosses, in units."""
     cdef double total
     cdef Sink sink
-    if model.order < 2:
+    if not model.crossing:
         return 0
     sink = id_sink(ids, model.mask)
     crossing_templates(&sink, x, h, m, label)

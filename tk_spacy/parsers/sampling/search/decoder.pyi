@@ -23,6 +23,7 @@ class Scorer:
         arc_margin: float,
         single_root: bool,
         morph_end: int,
+        crossing: bool = True,
     ) -> None: ...
     @property
     def morph_end(self) -> int: ...

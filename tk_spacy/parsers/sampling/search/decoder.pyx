@@ -42,12 +42,14 @@ cdef class Scorer:
         (2), or both (3).
     order: of the largest parts, 1 to 3.  max_heads, prune_margin: what the pruner keeps.
     max_labels, label_margin: which labels of an arc are kept.  arc_margin: which arcs of a word.
-    morph_end: columns of the field array up to the last FEATS attribute.
+    morph_end: columns of the field array up to the last FEATS attribute.  crossing: whether
+    crossing arcs score, where order is more than 1.
     """
 
     def __init__(
         self, weights, pruner, places, *, int order, int max_heads, double prune_margin,
         int max_labels, double label_margin, double arc_margin, bint single_root, int morph_end,
+        bint crossing=True,
     ):
         n_cells = len(places)
         size, pruner_size = len(weights) - n_cells, len(pruner)
@@ -76,6 +78,7 @@ cdef class Scorer:
         self.model.mask = size - 1
         self.model.n_cells = n_cells
         self.model.order = order
+        self.model.crossing = crossing and order > 1
         self.model.pruner = &p[0]
         self.model.pruner_mask = pruner_size - 1
         self.model.places = &at[0]

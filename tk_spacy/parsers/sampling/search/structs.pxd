@@ -29,6 +29,7 @@ cdef struct Model:
     uint64_t mask            # 2 ** bits - 1
     int n_cells              # of an arc feature's row: one without a label, then one a label id
     int order                # of the largest parts, 1 to 3
+    bint crossing            # whether crossing arcs score, from order 2 on
     const float *pruner      # [2 ** pruner_bits]
     uint64_t pruner_mask
     const uint8_t *places    # [n_cells], where a label may stand: UNDER_ROOT, ELSEWHERE

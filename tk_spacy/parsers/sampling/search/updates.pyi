@@ -9,7 +9,14 @@ class Learner:
     steps: int
     updates: int
     def __init__(
-        self, *, size: int, n_cells: int, order: int, C: float, morph_end: int
+        self,
+        *,
+        size: int,
+        n_cells: int,
+        order: int,
+        C: float,
+        morph_end: int,
+        crossing: bool = True,
     ) -> None: ...
     def averaged(self) -> NDArray[np.float32]: ...
     def update(

@@ -34,7 +34,8 @@ cdef class Learner:
 
     size: cells of hashed features, a power of two.  n_cells: of the row of an arc feature; 1 for
     the pruner, whose arcs have no labels.  order: of the largest parts.  C: bound of a step.
-    morph_end: columns of the field arrays up to the last FEATS attribute.
+    morph_end: columns of the field arrays up to the last FEATS attribute.  crossing: whether
+    crossing arcs have features, where order is more than 1.
     """
 
     cdef readonly object weights
@@ -46,10 +47,13 @@ cdef class Learner:
     cdef uint32_t[::1] touched
     cdef Py_ssize_t n_touched
     cdef int n_cells, order, morph_end
+    cdef bint crossing
     cdef size_t mask
     cdef double C
 
-    def __init__(self, *, size, int n_cells, int order, double C, int morph_end):
+    def __init__(
+        self, *, size, int n_cells, int order, double C, int morph_end, bint crossing=True
+    ):
         if size < 2 or size & (size - 1):
             raise ValueError(f"size is {size}, expected a power of two")
         self.weights = np.zeros(size + n_cells, dtype=np.float32)
@@ -62,6 +66,7 @@ cdef class Learner:
         self.touched = self.touched_array
         self.n_cells = n_cells
         self.order = order
+        self.crossing = crossing and order > 1
         self.morph_end = morph_end
         self.mask = size - 1
         self.C = C
@@ -103,7 +108,7 @@ cdef class Learner:
         for m in range(1, n + 1):
             self.reserve()
             self.differ(&x, &of_gold[m, 0], &of_other[m, 0])
-        if self.order > 1:
+        if self.crossing:
             self.crossings(&x, &gold_heads[0], &gold_labels[0], 1.0)
             self.crossings(&x, &heads[0], &labels[0], -1.0)
         return self.apply(loss, kernel_margin, kernel_norm)
