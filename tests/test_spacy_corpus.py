@@ -20,7 +20,7 @@ from tk_spacy.spacy_io.conversion import (
 from tk_spacy.spacy_io.corpus import create_conllu_reader
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.synthetic import generate
-from tk_spacy.trees.pseudo_projective import deprojectivize
+from tk_spacy.trees.spacy_decorations import deprojectivize
 
 # Docs and Sentences
 

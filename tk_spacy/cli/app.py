@@ -24,6 +24,7 @@ COMMANDS = {
     "parse": "tk_spacy.cli.parse:parse_cli",
     "evaluate": "tk_spacy.cli.evaluate:evaluate_cli",
     "info": "tk_spacy.cli.info:info_cli",
+    "projectivize": "tk_spacy.cli.projectivize:projectivize_cli",
     "compress": "tk_spacy.cli.compress:compress_cli",
     "benchmark": "tk_spacy.cli.benchmark:benchmark_cli",
     "demo": "tk_spacy.cli.demo:demo_cli",

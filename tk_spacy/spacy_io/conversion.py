@@ -24,7 +24,7 @@ from tk_spacy.spacy_io.sentence_spans import sentence_spans
 from tk_spacy.spacy_io.surface import inside_multiword, with_doc_surface
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import word_line
-from tk_spacy.trees.pseudo_projective import DECORATION
+from tk_spacy.trees.spacy_decorations import DECORATION
 
 SPACY_ROOT = "ROOT"
 UD_ROOT = "root"

@@ -20,7 +20,7 @@ from tk_spacy.spacy_io.conversion import has_misc, misc_of_tokens, to_ud_label
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION
 from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 from tk_spacy.treebank.conllu import Sentence, check_tree
-from tk_spacy.trees.pseudo_projective import DECORATION
+from tk_spacy.trees.spacy_decorations import DECORATION
 from tk_spacy.utils.array_types import Int32, Intp
 
 # What an embedding reads beside the lexeme; no parse, which would change what a parser does.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from tk_spacy.errors import TreebankError
 from tk_spacy.treebank.reader import Reader
@@ -33,6 +33,7 @@ __all__ = [
     "parse_feats",
     "read_conllu",
     "write_conllu",
+    "write_sentences",
 ]
 
 Trees = Literal["required", "optional", "any"]
@@ -73,15 +74,20 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
     sentence lacks (it was the last of its file) is added where another sentence follows.
     TreebankError if the place cannot be written.
     """
+    with atomic_output(path) as out:
+        return write_sentences(out, sentences)
+
+
+def write_sentences(out: BinaryIO, sentences: Iterable[Sentence]) -> int:
+    """The same to a file that is open already (see ``atomic_output``)."""
     count = 0
     end, eol = "", "\n"
-    with atomic_output(path) as out:
-        for sentence in sentences:
-            text = sentence.to_conllu()
-            if count:
-                text = text.removeprefix("\ufeff")  # a byte-order mark may only start a file
-                out.write((eol * max(0, 2 - end.count("\n"))).encode())
-            out.write(text.encode())
-            end, eol = sentence.layout.after, sentence.layout.eols[-1]
-            count += 1
+    for sentence in sentences:
+        text = sentence.to_conllu()
+        if count:
+            text = text.removeprefix("\ufeff")  # a byte-order mark may only start a file
+            out.write((eol * max(0, 2 - end.count("\n"))).encode())
+        out.write(text.encode())
+        end, eol = sentence.layout.after, sentence.layout.eols[-1]
+        count += 1
     return count

@@ -1,1 +1,1 @@
-"""Dependency trees as arrays: validity, repair, spanning trees, crossing arcs."""
+"""Dependency trees as arrays: validity, repair, spanning trees, crossing arcs, projective trees."""

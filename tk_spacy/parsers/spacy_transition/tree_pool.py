@@ -22,7 +22,7 @@ from tk_spacy.parsers.spacy_transition.context_scores import ContextScores
 from tk_spacy.parsers.spacy_transition.discrepancy_search import DiscrepancySearch
 from tk_spacy.parsers.spacy_transition.tree_scores import score_trees
 from tk_spacy.spacy_io.conversion import SPACY_ROOT, to_ud_label
-from tk_spacy.trees.pseudo_projective import DECORATION, deprojectivize
+from tk_spacy.trees.spacy_decorations import DECORATION, deprojectivize
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
