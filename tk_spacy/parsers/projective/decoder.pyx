@@ -249,7 +249,7 @@ cdef int list_at(
     if kept == NULL:
         state = prune(&space.pruning, &space.arcs, &x, model, NULL)
     else:
-        state = arrange(&space.arcs, x.n, kept_first, kept + kept_first[1])
+        state = arrange(&space.arcs, x.n, kept_first, kept)
     if state < 0 or score_parts(&space.scores, &space.arcs, &x, model, gold, cost) < 0:
         return NO_MEMORY
     if fill(&space.chart, &space.arcs, &space.scores.parts) < 0:
