@@ -15,7 +15,7 @@ import numpy as np
 from tk_spacy.features.columns cimport CPOS, FIRST_MORPH, LEMMA, POS
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.features.templates cimport (
-    Sink, Words, id_sink, key2, key3, key4, most_features, put, value_at, words_of,
+    Sink, Words, id_sink, key3, key4, most_features, put, value_at, words_of,
 )
 from tk_spacy.parallel.stopping cimport Listener, await_others, task_done
 from tk_spacy.parsers.projective.arcs cimport nearer_siblings
@@ -222,8 +222,8 @@ def label_trees(
     fields, starts, lengths, owners, trees: as in `decoder.score_trees`; each must be a tree.
     given: int32[cells], label ids, -1 where unknown.
     Returns (labels, scores): int32[cells], -1 beside the words; float64[trees], by how much the
-    given labels, word by word, score less than the best ones beside them: 0 where none are given,
-    NaN where one is unknown.
+    given labels, word by word, score less than the best ones that may stand there: 0 where none
+    are given, NaN where one is unknown.
     """
     fields, starts, lengths = check_corpus(
         fields, starts, lengths, labeller.model.morph_end
@@ -325,5 +325,6 @@ cdef void label_tree(
             if given[m] < 0:
                 less = NAN
             else:
-                less += <double>space.cells[given[m]] - space.cells[best]
+                # One that may not stand there can score more than the best that may.
+                less += min(<double>space.cells[given[m]] - space.cells[best], 0.0)
     score[0] = less

@@ -227,10 +227,10 @@ cdef bint hildreth(
 
     products: [count, count], of the differences.  missing: [count], what their margins lack.
     """
-    cdef int turn, a, b
+    cdef int _turn, a, b
     cdef double lack, share, largest
     cdef bint any_step = False
-    for turn in range(MOST_ROUNDS):
+    for _turn in range(MOST_ROUNDS):
         largest = 0.0
         for a in range(count):
             lack = missing[a]

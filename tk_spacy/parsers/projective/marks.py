@@ -44,7 +44,15 @@ class Marks:
         self._plain_ids = {name: i for i, name in enumerate(self.plain)}
         self._unmarked = np.array([self._plain_ids[name] for name in plain], dtype=np.int32)
         self._is_marked = np.array([a != b for a, b in zip(plain, self._names, strict=True)])
+        # A label that never was without marks: the first one with some stands for it.
+        for name, own in zip(reversed(self._names), reversed(plain), strict=True):
+            if own not in self._names:
+                self._ids[own] = self._names.index(name)
         self._tables = LabelTables(lambda name: self._ids.get(name, -1))
+
+    def any_in(self, labels: Int32) -> bool:
+        """Whether some of the labels have marks."""
+        return bool(self._is_marked[labels].any())
 
     def undone(self, heads: Int32, labels: Int32) -> tuple[Int32, Int32]:
         """Projective trees with their arcs taken back, and ids among the plain labels.

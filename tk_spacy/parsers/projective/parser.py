@@ -36,6 +36,10 @@ MOST_WEIGHT = 1e9
 """Weights of a stored parser are smaller, so that scores are finite numbers."""
 
 
+Found = tuple[Int32, Int32, Float64, bool]
+"""Heads and labels int32[m, n] and scores float64[m] of trees, and whether arcs were taken back."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ProjectiveParser(StoredParser):
     """A trained projective parser.
@@ -98,8 +102,9 @@ class ProjectiveParser(StoredParser):
         self, sentences: Iterable[Sentence], n_threads: int | None
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
-        for heads, labels, _ in self._lists(sentences, 1, n_threads):
-            yield heads[0], tuple([names[i] for i in labels[0].tolist()])
+        for _, found in self._found(sentences, 1, n_threads):
+            for heads, labels, _, _ in found:
+                yield heads[0], tuple([names[i] for i in labels[0].tolist()])
 
     def kbest(
         self,
@@ -112,7 +117,8 @@ class ProjectiveParser(StoredParser):
         """The list of each sentence: at most k distinct trees, best first.
 
         inventory: where their labels get ids.
-        A tree with crossing arcs has the score of the projective one that it was found as.
+        The search is exact before lifted arcs go back to where their labels tell; what they then
+        score may change the order.
         """
         if not isinstance(k, int | np.integer):
             raise TypeError(f"k is {k!r}, expected a whole number")
@@ -130,33 +136,50 @@ class ProjectiveParser(StoredParser):
         n_threads: int | None,
     ) -> Generator[CandidateList, None, None]:
         table = np.full(len(self.labels), -1, dtype=np.int32)
-        for heads, labels, scores in self._lists(sentences, k, n_threads):
-            for i in np.unique(labels[table[labels] < 0]).tolist():
-                table[i] = inventory.add(self.labels[i])
-            yield CandidateList.from_arrays(
-                heads, table[labels], scores[:, None], inventory=inventory, sources=("projective",)
-            )
+        for batch, found in self._found(sentences, k, n_threads):
+            lists = []
+            for heads, labels, scores, _ in found:
+                for i in np.unique(labels[table[labels] < 0]).tolist():
+                    table[i] = inventory.add(self.labels[i])
+                lists.append(
+                    CandidateList.from_arrays(
+                        heads,
+                        table[labels],
+                        scores[:, None],
+                        inventory=inventory,
+                        sources=("projective",),
+                    )
+                )
+            # Trees that were changed have the score that they would have anywhere else.
+            changed = [i for i, item in enumerate(found) if item[3]]
+            again = self._score([batch[i] for i in changed], [lists[i] for i in changed], n_threads)
+            for i, scores in zip(changed, again, strict=True):
+                lists[i] = lists[i].with_scores(scores[:, None])
+            yield from lists
 
-    def _lists(
+    def _found(
         self, sentences: Iterable[Sentence], k: int, n_threads: int | None
-    ) -> Iterator[tuple[Int32, Int32, Float64]]:
-        """Heads and labels int32[m, n] and scores float64[m] of each sentence, m <= k."""
+    ) -> Iterator[tuple[list[Sentence], list[Found]]]:
+        """Some sentences and what is found for each."""
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = encode(self.schema, batch)
             where = (corpus.fields, corpus.starts, corpus.lengths)
-            found, scores, counts = decode(self._scorer, *where, k=k, n_threads=n_threads)
+            cells, scores, counts = decode(self._scorer, *where, k=k, n_threads=n_threads)
             trees = [
-                np.ascontiguousarray(found[rows.start : rows.stop - 1, :count].T)
+                np.ascontiguousarray(cells[rows.start : rows.stop - 1, :count].T)
                 for rows, count in zip(map(corpus.rows, range(len(corpus))), counts, strict=True)
             ]
             owners = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            cells = np.concatenate([heads.ravel() for heads in trees])
-            labels, _ = label_trees(self._labeller, *where, owners, cells, n_threads=n_threads)
+            flat = np.concatenate([heads.ravel() for heads in trees])
+            labels, _ = label_trees(self._labeller, *where, owners, flat, n_threads=n_threads)
+            found: list[Found] = []
             at = 0
             for heads, row in zip(trees, scores, strict=True):
                 own = labels[at : at + heads.size].reshape(heads.shape)
                 at += heads.size
-                yield (*self._marks.undone(heads[:, 1:], own[:, 1:]), row[: len(heads)])
+                plain = self._marks.undone(heads[:, 1:], own[:, 1:])
+                found.append((*plain, row[: len(heads)], self._marks.any_in(own[:, 1:])))
+            yield batch, found
 
     def score(
         self,
@@ -199,11 +222,11 @@ class ProjectiveParser(StoredParser):
         heads: list[Int32] = []
         labels: list[Int32] = []
         for trees in lists:
-            for cells, values, fill in zip(
+            for rows, values, fill in zip(
                 (heads, labels), self._marks.made_projective(trees), (0, -1), strict=True
             ):
                 padded = np.pad(values, ((0, 0), (1, 0)), constant_values=fill)
-                cells.append(padded.astype(np.int32).ravel())
+                rows.append(padded.astype(np.int32).ravel())
         owners = np.concatenate([[0], np.cumsum([len(trees) for trees in lists])]).astype(np.int32)
         cells = np.concatenate(heads)
         scores = score_trees(self._scorer, *where, owners, cells, n_threads=n_threads)

@@ -28,7 +28,7 @@ class ProjectiveSettings:
 
     epochs: int = 10
     training_k: int = 10
-    cost: float = 0.0
+    cost: float = 1.0
     C: float = math.inf
     batch: int = 8
     bits: int = 22
@@ -37,7 +37,7 @@ class ProjectiveSettings:
     pruner_bits: int = 20
     pruner_rate: float = 0.05
     max_heads: int = 10
-    least: float = 0.001
+    least: float = 0.0001
     seed: int = 0
 
     def __post_init__(self) -> None:
