@@ -76,6 +76,7 @@ def test_all_kinds_are_known_by_name() -> None:
         "biaffine",
         "udpipe",
         "transition",
+        "projective",
         "previous",
     )
     assert kinds.kind_of_parser("previous-back2") is KIND

@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, str] = {
     "biaffine": "tk_spacy.parsers.biaffine.kind:KIND",
     "udpipe": "tk_spacy.parsers.udpipe.kind:KIND",
     "transition": "tk_spacy.parsers.transition.kind:KIND",
+    "projective": "tk_spacy.parsers.projective.kind:KIND",
     FILE: "tk_spacy.parsers.external_kind:KIND",
 }
 """Where each kind of this package is declared, in the order in which they are told."""

@@ -93,9 +93,10 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     """Replaces the trees of a parsed Doc by the best of those that its parsers propose.
 
     nlp:       the pipeline; its parsers are looked up whenever Docs are to be reranked.
-    source:    name of the `parser`, `beam_parser`, `tk_parser`, `tk_biaffine`, `tk_transition` or
-               `tk_udpipe` in it, or of several: each then proposes trees and scores those of all.
-               The first is the one whose trees the Docs have; the others may be disabled.
+    source:    name of the `parser`, `beam_parser`, `tk_parser`, `tk_biaffine`, `tk_transition`,
+               `tk_projective` or `tk_udpipe` in it, or of several: each then proposes trees and
+               scores those of all.  The first is the one whose trees the Docs have; the others may
+               be disabled.
     search:    how a spaCy parser's are found: "discrepancy", "beam" or "both" (see `SpacySource`).
     k:         candidates of a sentence, at least 1.  The Doc's own tree is one of them, but where
                the first of several parsers searches longer for a list than it did for that tree.
