@@ -26,6 +26,7 @@ FLOORS = (
     "tokenizing",
     "ensemble",
     "parsers",
+    "selection",
     "kernels",
     "spacy_io",
     "features",
