@@ -8,8 +8,8 @@ cdef struct Lists:
     const int64_t *arc_starts
     const int32_t *ids
     # List l has k[l] trees of n[l] words and arcs from first_arc[l] on.  The arcs into the words of
-    # its tree j begin at members[first_member[l] + j * n[l]], numbered from first_arc[l]; the tables
-    # of its words, the root among them, at [first_node[l] + j * (n[l] + 1)].
+    # its tree j begin at members[first_member[l] + j * n[l]], numbered from first_arc[l]; the
+    # tables of its words, the root among them, at [first_node[l] + j * (n[l] + 1)].
     const int32_t *k
     const int32_t *n
     const int64_t *first_arc
@@ -34,9 +34,12 @@ cdef class Corpus:
     cdef readonly Py_ssize_t n_lists
     cdef readonly int32_t n_features
     cdef object _kept
+    cdef list _members
 
 
-cdef inline void get_tree(const Lists *lists, Py_ssize_t at, int32_t row, Tree *tree) noexcept nogil:
+cdef inline void get_tree(
+    const Lists *lists, Py_ssize_t at, int32_t row, Tree *tree
+) noexcept nogil:
     cdef int32_t n = lists.n[at]
     tree.n = n
     tree.first_arc = lists.first_arc[at]

@@ -16,6 +16,7 @@ cdef class Corpus:
     def __init__(self, lists, n_features):
         self.n_lists = len(lists)
         self.n_features = n_features
+        self._members = [item.members for item in lists]
         arc_starts, ids, members, children, siblings = [np.zeros(1, np.int64)], [], [], [], []
         sizes = np.array([item.heads.shape for item in lists], dtype=np.int32).reshape(-1, 2)
         n_ids = 0
@@ -53,6 +54,20 @@ cdef class Corpus:
     def lengths(self):
         """The number of candidates of each list: int32[lists]."""
         return np.array([self.lists.k[i] for i in range(self.n_lists)], dtype=np.int32)
+
+    def same_trees(self, rows):
+        """Of each list, which candidates have the arcs of the given one: bool[k].
+
+        rows: a candidate of each list.  Raises ValueError for one that there is not.
+        """
+        if len(rows) != self.n_lists:
+            raise ValueError(f"{len(rows)} candidates for {self.n_lists} lists")
+        found = []
+        for members, row in zip(self._members, rows):
+            if not 0 <= row < len(members):
+                raise ValueError(f"there is no candidate {row} of {len(members)}")
+            found.append((members == members[row]).all(axis=1))
+        return found
 
 
 def linked(heads):

@@ -9,8 +9,8 @@ in two rounds, for either count, and then counted exactly, so that no filter's s
 survives.
 
 The weight of a survivor moves against the gradient: by step * (#f+ - #f- - C * sign(w)), and stops
-at 0; one that is 0 moves only where |#f+ - #f-| > C, by what is above C.  (The print of line 12 adds
-C * sign(w), which would let weights grow.)
+at 0; one that is 0 moves only where |#f+ - #f-| > C, by what is above C.  (The print of line 12
+adds C * sign(w), which would let weights grow.)
 
 Patterns are parted by their first feature into PARTS that know nothing of each other, so threads
 work on them apart, and the result is the same for any number of threads.

@@ -28,12 +28,13 @@ def train_linear(
     oracles: the candidate of each list that should win.  In the lists' order, on one thread.
     """
     weights, stepped = np.zeros(len(table)), np.zeros(len(table))
+    same = corpus.same_trees(oracles)
     total, step = iterations * len(corpus), 0
     for _ in range(iterations):
         for at, oracle in enumerate(oracles):
             step += 1
             best = int(table.list_scores(corpus, at, weights).argmax())
-            if best != oracle:
+            if not same[at][best]:
                 table.move(corpus, at, oracle, 1.0, weights, stepped, step)
                 table.move(corpus, at, best, -1.0, weights, stepped, step)
         if progress is not None:

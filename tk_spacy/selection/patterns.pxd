@@ -1,4 +1,4 @@
-# Patterns of basic features as a trie, and the walks over all of them that occur (see patterns.pyx).
+# Patterns of basic features as a trie, and the walks over those that occur (see patterns.pyx).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -44,7 +44,9 @@ cdef inline int64_t parent_of(uint64_t key) noexcept nogil:
 cdef int make_patterns(Patterns *patterns) noexcept nogil       # 1 where there is no memory
 cdef void free_patterns(Patterns *patterns) noexcept nogil
 # The number of a node, a new one where it was not there; NOWHERE where there is no memory.
-cdef int64_t add_pattern(Patterns *patterns, int64_t parent, uint64_t step, int order) noexcept nogil
+cdef int64_t add_pattern(
+    Patterns *patterns, int64_t parent, uint64_t step, int order
+) noexcept nogil
 cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
 
 cdef void walk_arc(

@@ -369,7 +369,9 @@ cdef int score_list(
     return 0
 
 
-cdef void score_arcs(const Lists *lists, Py_ssize_t at, double *of_arcs, Sum *context) noexcept nogil:
+cdef void score_arcs(
+    const Lists *lists, Py_ssize_t at, double *of_arcs, Sum *context
+) noexcept nogil:
     """The score of each distinct arc of a list."""
     cdef int64_t arc, first = lists.first_arc[at]
     cdef const int32_t *ids

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -94,7 +95,7 @@ class PolynomialModel:
         if self._whole:
             return _tree_vectors(arcs)
         times = np.bincount(arcs.members.ravel(), minlength=arcs.n_arcs)
-        contested = np.flatnonzero(times < len(arcs.members))
+        contested = np.flatnonzero(times < len(arcs.members)).astype(np.int32)
         new = np.full(arcs.n_arcs, -1, dtype=np.int32)
         new[contested] = np.arange(len(contested), dtype=np.int32)
         starts, ids = taken(arcs.starts, arcs.ids, contested)
@@ -287,7 +288,7 @@ class Committee(Generic[Prepared]):
         """parts: of consecutive lists, as equal in number as can be; 1 for a single perceptron."""
         bounds = np.linspace(0, len(lists), parts + 1).round().astype(int).tolist()
         models, done = [], 0
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in pairwise(bounds):
             model, before = make(), done
 
             def on_step(step: int, _: int, before: int = before) -> None:

@@ -1,8 +1,9 @@
 """Selecting features in kernel space: mining again and again, from coarse to fine.
 
-Source: Qian and Liu 2015, Algorithm 1 and section 4.1.  Their samples are trees with a loss of 1 for
-any wrong one; weights begin with what patterns of one and two features reach (pre-training), so
-that few samples are wrong when the whole space is looked at.
+Source: Qian and Liu 2015, Algorithm 1 and section 4.1.  A tree that is not the right one has a loss
+of 1 (one with the same arcs has none: nothing here tells it from the right one); weights begin with
+what patterns of one and two features reach (pre-training), so that few samples are wrong when the
+whole space is looked at.
 """
 
 from __future__ import annotations
@@ -105,12 +106,17 @@ def select_features(
         raise ValueError(f"{len(right)} right candidates for {len(corpus)} lists")
     history: list[Iteration] = []
     stopped, best, since = None, np.inf, 0
-    carried = _pretrained(corpus, right, settings, n_threads=n_threads)
+    same = corpus.same_trees(right)
+    try:
+        carried = _pretrained(corpus, right, settings, n_threads=n_threads)
+    except TooManyPatternsError as error:
+        table, weights = joined(nothing_carried(), trees=settings.trees)
+        return Selection(table, weights, stopped=f"{error} in pre-training; it has none")
     table, weights = joined(carried, trees=settings.trees)
     for _ in range(settings.iterations):
         started = time.perf_counter()
         scores = table.scores(corpus, weights, n_threads=n_threads)
-        chosen, loss = _most_violating(scores, right)
+        chosen, loss = _most_violating(scores, right, same)
         wrong = np.flatnonzero(chosen != right)
         best, since = (loss, 0) if loss < best else (best, since + 1)
         if not len(wrong) or since > settings.patience:
@@ -128,9 +134,11 @@ def select_features(
         table, weights = joined(carried, trees=settings.trees)
         history.append(
             Iteration(
-                len(wrong), survivors, int(np.count_nonzero(weights)),
+                len(wrong),
+                survivors,
+                int(np.count_nonzero(weights)),
                 time.perf_counter() - started,
-            )  # fmt: skip
+            )
         )
         if progress is not None:
             progress(history[-1])
@@ -144,7 +152,7 @@ def _pretrained(
     if not settings.pretraining:
         return nothing_carried()
     order = min(2, settings.max_order)
-    chosen = _strangers(corpus, right)
+    chosen = _strangers(right, corpus.same_trees(right))
     several = np.flatnonzero(chosen != right)
     parts = _mine(
         corpus, several, right[several], chosen[several], nothing_carried(), settings,
@@ -157,10 +165,15 @@ def _pretrained(
     return [_with_weight(part[0], part[1], values) for part, values in of_parts]
 
 
-def _strangers(corpus: Corpus, right: NDArray[np.int32]) -> NDArray[np.int32]:
-    """A candidate of each list that is not the right one, the first; that one where it is alone."""
-    other = np.where(right == 0, 1, 0)
-    return np.where(corpus.lengths > 1, other, right).astype(np.int32)
+def _strangers(right: NDArray[np.int32], same: Sequence[NDArray[np.bool_]]) -> NDArray[np.int32]:
+    """The first candidate of each list that is another tree; the right one where there is none."""
+    return np.array(
+        [
+            gold if alike.all() else int(alike.argmin())
+            for gold, alike in zip(right.tolist(), same, strict=True)
+        ],
+        dtype=np.int32,
+    )
 
 
 def _mine(
@@ -183,23 +196,21 @@ def _mine(
 
 
 def _most_violating(
-    scores: Sequence[Float64], right: NDArray[np.int32]
+    scores: Sequence[Float64], right: NDArray[np.int32], same: Sequence[NDArray[np.bool_]]
 ) -> tuple[NDArray[np.int32], float]:
     """The candidate of each list with the highest score plus loss, and the sum of hinge losses."""
-    chosen = np.empty(len(scores), dtype=np.int32)
+    chosen = right.copy()
     total = 0.0
-    for i, (row, gold) in enumerate(zip(scores, right.tolist(), strict=True)):
-        with_loss = row + 1.0
-        with_loss[gold] -= 1.0
-        # Among equals the right one, which has no loss.
-        chosen[i] = gold if with_loss[gold] >= with_loss.max() else int(with_loss.argmax())
-        total += with_loss[chosen[i]] - row[gold]
+    for i, (row, gold, alike) in enumerate(zip(scores, right.tolist(), same, strict=True)):
+        with_loss = np.where(alike, -np.inf, row + 1.0)
+        best = int(with_loss.argmax())
+        if with_loss[best] > row[gold]:  # among equals the right one
+            chosen[i] = best
+            total += with_loss[best] - row[gold]
     return chosen, total
 
 
-def _with_weight(
-    parents: Int64, steps: Int64, weights: Float64
-) -> tuple[Int64, Int64, Float64]:
+def _with_weight(parents: Int64, steps: Int64, weights: Float64) -> tuple[Int64, Int64, Float64]:
     """The patterns of a part that have a weight, and their prefixes."""
     keep = weights != 0
     for node in range(len(parents) - 1, -1, -1):
@@ -223,5 +234,3 @@ def joined(parts: Carried, *, trees: bool) -> tuple[PatternTable, Float64]:
         np.concatenate(parents), np.concatenate([steps for _, steps, _ in parts]), trees=trees
     )
     return table, np.concatenate([weights for *_, weights in parts])
-
-

@@ -1,0 +1,147 @@
+"""Selection and the linear model over selected features against the same in explicit spaces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_gradient_mining import N_FEATURES, counted, spelled
+from test_kernel_perceptron import random_lists
+
+from tk_spacy.selection.corpus import Corpus
+from tk_spacy.selection.linear import train_linear
+from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.selecting import MiningSettings, select_features
+
+MOST = 3
+
+
+def every_pattern(candidates, *, trees):
+    """Of each candidate of each list how often each pattern occurs."""
+    return [[counted(tree, trees=trees, most=MOST) for tree in row] for row in candidates]
+
+
+def score(pattern_counts, weights):
+    return sum(weights.get(p, 0) * n for p, n in pattern_counts.items())
+
+
+def same_trees(row, right):
+    return [tree[0] == row[right][0] for tree in row]
+
+
+def algorithm_1(candidates, patterns, gold, *, threshold, iterations):
+    """The paper's algorithm with all patterns written out; returns weights and wrong samples."""
+    weights, wrong_ones = {}, []
+    for _ in range(iterations):
+        better, worse, wrong = Counter(), Counter(), 0
+        for row, counts, right in zip(candidates, patterns, gold, strict=True):
+            alike = same_trees(row, right)
+            scores = [score(c, weights) + (not a) for c, a in zip(counts, alike, strict=True)]
+            others = [j for j, a in enumerate(alike) if not a]
+            if not others:
+                continue
+            best = max(others, key=lambda j: (scores[j], -j))
+            if scores[best] > scores[right]:
+                better += counts[right]
+                worse += counts[best]
+                wrong += 1
+        wrong_ones.append(wrong)
+        for name in set(better) | set(worse) | set(weights):
+            weight, up, down = weights.get(name, 0), better[name], worse[name]
+            if max(up, down) <= threshold and not weight:
+                continue
+            new = weight + up - down
+            side = np.sign(weight) if weight else np.sign(new)
+            new -= threshold * side
+            weights[name] = new if new * side > 0 else 0
+        weights = {name: weight for name, weight in weights.items() if weight}
+    return weights, wrong_ones
+
+
+@pytest.mark.parametrize("trees", [False, True])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_selection_is_the_papers_algorithm(trees, n_threads):
+    lists, candidates, gold = random_lists(11, 30)
+    settings = MiningSettings(
+        trees=trees, max_order=MOST, threshold=2, iterations=4, pretraining=0, contested=False
+    )
+    seen = []
+    found = select_features(
+        Corpus(lists, N_FEATURES), gold, settings, n_threads=n_threads, progress=seen.append
+    )
+    patterns = every_pattern(candidates, trees=trees)
+    weights, wrong = algorithm_1(candidates, patterns, gold, threshold=2, iterations=4)
+    names = spelled(found.table.parents, found.table.steps, trees=trees)
+    kept = {names[i]: found.weights[i] for i in found.selected}
+    assert kept == weights
+    assert len(kept) >= 20
+    assert [item.wrong for item in found.history] == wrong
+    assert found.history[-1].selected == len(kept)
+    assert list(found.history) == seen
+    assert found.stopped is None
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_pre_training_leaves_fewer_samples_wrong(trees):
+    lists, _, gold = random_lists(12, 40)
+    corpus = Corpus(lists, N_FEATURES)
+    first = {}
+    for passes in (0, 10):
+        settings = MiningSettings(
+            trees=trees, max_order=MOST, threshold=1, iterations=1, pretraining=passes
+        )
+        first[passes] = select_features(corpus, gold, settings).history[0].wrong
+    assert first[10] < 0.7 * first[0]
+
+
+def test_a_limit_keeps_what_was_there():
+    lists, _, gold = random_lists(13, 30)
+    corpus = Corpus(lists, N_FEATURES)
+    settings = MiningSettings(
+        trees=True, max_order=4, threshold=0, pretraining=3, max_patterns=3200, iterations=5
+    )
+    found = select_features(corpus, gold, settings)
+    assert found.stopped == "more than 3200 patterns in iteration 1; what it had before is kept"
+    assert len(found.selected) > 0
+    assert max(found.table.orders) == 2
+    settings = replace(settings, max_patterns=64)
+    found = select_features(corpus, gold, settings)
+    assert found.stopped == "more than 64 patterns in pre-training; it has none"
+    assert len(found.table) == 0
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_the_linear_model_is_an_averaged_perceptron(trees):
+    lists, candidates, gold = random_lists(14, 25)
+    corpus = Corpus(lists, N_FEATURES)
+    settings = MiningSettings(trees=trees, max_order=2, threshold=1, iterations=1, pretraining=2)
+    table = select_features(corpus, gold, settings).table
+    names = spelled(table.parents, table.steps, trees=trees)
+    patterns = [
+        [Counter({p: c[p] for p in names if c[p]}) for c in row]
+        for row in every_pattern(candidates, trees=trees)
+    ]
+    weights, total = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    for _ in range(3):
+        for row, counts, right in zip(candidates, patterns, gold, strict=True):
+            scores = [score(c, weights) for c in counts]
+            best = scores.index(max(scores))
+            if not same_trees(row, right)[best]:
+                for name in names:
+                    weights[name] += counts[right][name] - counts[best][name]
+            for name in names:
+                total[name] += weights[name]
+    found = train_linear(table, corpus, gold, iterations=3)
+    assert np.allclose(found, [total[name] / (3 * len(lists)) for name in names], atol=1e-9)
+
+
+def test_refuses_patterns_that_are_no_trie():
+    with pytest.raises(ValueError, match="pattern 0 extends 0 by 1, expected one before it"):
+        PatternTable([0], [1], trees=False)
+    with pytest.raises(ValueError, match="pattern 1 is there twice"):
+        PatternTable([-1, -1], [1, 1], trees=False)
+    lists, _, gold = random_lists(1, 3)
+    with pytest.raises(ValueError, match="2 right candidates for 3 lists"):
+        select_features(Corpus(lists, N_FEATURES), gold[:2], MiningSettings())
