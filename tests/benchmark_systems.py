@@ -14,10 +14,12 @@ a paired bootstrap; no text is kept.  `table` prints the table of docs/results.m
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +33,7 @@ from ufal import udpipe
 from tk_spacy.evaluation.attachment import SentenceCounts, aligned, count_pairs
 from tk_spacy.evaluation.bootstrap import bootstrap_counts
 from tk_spacy.evaluation.tags import score_tags
+from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.workflows.train.treebanks import find_treebank
@@ -39,6 +42,8 @@ COUNTS = Path(__file__).parents[1] / "docs" / "counts"
 CONFIG = Path(__file__).with_name("spacys_own.cfg")
 PARTS = ("dev", "test")
 TAGS = ("upos", "ufeats", "lemmas")
+XPOS = re.compile(r"^((?:[^\t\n]*\t){4})[^\t\n]*", re.M)
+"""The fifth column of a line, and in a group what is before it."""
 
 app = typer.Typer(add_completion=False)
 
@@ -47,6 +52,15 @@ def files_of(treebank: Path) -> dict[str, Path]:
     """Its train, dev and test file."""
     parts = find_treebank(treebank).files
     return {name: files[0] for name, files in parts.items()}
+
+
+def xpos_is_useless(files: Mapping[str, Path]) -> bool:
+    """Whether XPOS is empty, or stands in train alone or has thousands of values, as in Bosque.
+
+    UDPipe's tagger would not come to an end on these.
+    """
+    train, dev = load_treebank(files["train"]), load_treebank(files["dev"])
+    return "XPOS" not in FilledColumns(train) or distrusts_xpos(train, dev)
 
 
 def tell_costs(start: float) -> None:
@@ -60,12 +74,17 @@ def tell_costs(start: float) -> None:
 
 @app.command("udpipe")
 def train_udpipe(treebank: Path, out: Path) -> None:
-    """Train UDPipe 1 with its default options, dev held out, and parse dev and test."""
+    """Train UDPipe 1 with its default options, dev held out, and parse dev and test.
+
+    Without XPOS where it is of no use, as ours.
+    """
     files, error, start = files_of(treebank), udpipe.ProcessingError(), time.perf_counter()
+    blank = xpos_is_useless(files)
 
     def read(name: str) -> udpipe.Sentences:
         reader, found = udpipe.InputFormat.newConlluInputFormat(), udpipe.Sentences()
-        reader.setText(files[name].read_text(encoding="utf-8"))
+        text = files[name].read_text(encoding="utf-8")
+        reader.setText(XPOS.sub(r"\1_", text) if blank else text)
         while True:
             sentence = udpipe.Sentence()
             if not reader.nextSentence(sentence, error):
@@ -98,7 +117,7 @@ def train_spacy(treebank: Path, out: Path) -> None:
     """Train spaCy's own pipeline by `spacy train`, and parse dev and test."""
     files, start = files_of(treebank), time.perf_counter()
     more = []
-    if "XPOS" not in FilledColumns(load_treebank(files["train"])):
+    if xpos_is_useless(files):
         parts = ("tok2vec", "morphologizer", "trainable_lemmatizer", "parser")
         more = ["--nlp.pipeline", json.dumps(parts)]  # its tagger has nothing to learn
     subprocess.run(
