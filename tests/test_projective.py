@@ -15,15 +15,8 @@ from reference_parts import Tree, nearer_sibling, parts_of_tree, projective_tree
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.parsers.projective.decoder import (
-    Scorer,
-    arc_marginals,
-    best_of_parts,
-    decode,
-    kept_heads,
-    parts_of,
-    score_trees,
-)
+from tk_spacy.parsers.projective.decoder import Scorer, decode, kept_heads, score_trees
+from tk_spacy.parsers.projective.inspection import arc_marginals, best_of_parts, parts_of
 from tk_spacy.parsers.projective.labels import Labeller, label_trees
 from tk_spacy.parsers.projective.learner import LabelLearner, Learner
 from tk_spacy.parsers.projective.parser import WEIGHTS, ProjectiveParser, make_scorer
@@ -346,7 +339,7 @@ def test_other_labels_cost_and_unknown_ones_have_no_score() -> None:
     sentence = NEW[0]
     best = next(iter(parser.kbest([sentence], k=1, inventory=LabelInventory())))
     names = best.deprels(0)
-    # The last word's label, after which none is given that would depend on it.
+    # The last word is one whose label no other word's features read.
     variants = [(*names[:-1], label) for label in (names[-1], *parser.labels, "new")]
     lists = [
         CandidateList.build(
@@ -474,6 +467,10 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     cells = np.full(len(NEW[0]) + 1, 99, dtype=np.int32)
     with pytest.raises(ValueError, match="heads are no trees"):
         score_trees(scorer, *where, np.array([0, 1, 1]), cells)
+    labeller = Labeller(parser.label_weights, parser.places, morph_end=parser.schema.n_columns)
+    circle = np.where(np.arange(len(NEW[0]) + 1) == 1, 2, 1).astype(np.int32)
+    with pytest.raises(ValueError, match="in a circle"):
+        label_trees(labeller, *where, np.array([0, 1, 1]), circle)
 
 
 def test_the_source_is_called_as_it_was_asked_for() -> None:

@@ -11,6 +11,12 @@ from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.utils.array_types import Int32
 
 
+def check_k(k: int) -> None:
+    """Raises ValueError unless a list of k trees holds one at least."""
+    if k < 1:
+        raise ValueError(f"k is {k}, expected at least 1")
+
+
 def check_sentences(sentences: Any, count: int) -> Int32:
     """Numbers of sentences, int32[P]; None for all.  Raises ValueError where there is no such."""
     if sentences is None:

@@ -1,5 +1,7 @@
 # What a thread parses sentences with (see decoder.pyx).
 
+from libc.stdint cimport int32_t
+
 from tk_spacy.parsers.projective.arcs cimport Arcs
 from tk_spacy.parsers.projective.chart cimport Chart
 from tk_spacy.parsers.projective.lists cimport Lists
@@ -20,3 +22,10 @@ cdef struct Workspace:
     Lists lists
     Pruning pruning
     Buffer tree_memory
+
+
+cdef Workspace *new_spaces(int count) except NULL
+cdef void free_spaces(Workspace *spaces, int count) noexcept
+cdef int write_list(
+    Workspace *space, int k, int32_t *heads, double *scores, int32_t *count
+) noexcept nogil

@@ -50,14 +50,3 @@ def score_trees(
     *,
     n_threads: int | None = ...,
 ) -> Float64: ...
-def parts_of(first: Int32, heads: Int32) -> tuple[Int32, Int32, Int32]: ...
-def best_of_parts(
-    first: Int32,
-    heads: Int32,
-    root: NDArray[np.float32],
-    chains: NDArray[np.float32],
-    triples: NDArray[np.float32],
-    *,
-    k: int,
-) -> tuple[Int32, Float64]: ...
-def arc_marginals(scores: Float64) -> Float64: ...

@@ -9,6 +9,7 @@ cdef enum:
     MOST_CONTEXT = 64        # features of an arc's surroundings, at most
     UNDER_ROOT = 1           # bits of Labels.places
     ELSEWHERE = 2
+    NO_TREE = -2             # heads of no tree
 
 
 cdef struct Labels:

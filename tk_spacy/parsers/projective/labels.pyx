@@ -62,7 +62,10 @@ cdef class Labeller:
 
 
 cdef int look_around(Surroundings *at, int n, const int32_t *heads) noexcept nogil:
-    """What stands around each word of a tree: heads int32[n + 1].  Returns -1 without memory."""
+    """What stands around each word of a tree: heads int32[n + 1].
+
+    Returns -1 without memory, NO_TREE where some words are not below the root.
+    """
     cdef int32_t *cells = <int32_t *>ensure(&at.memory, 9 * <size_t>(n + 2) * sizeof(int32_t))
     cdef int m, h, i, side, done = 0, count = 0, row = n + 2
     cdef int32_t *last
@@ -102,7 +105,7 @@ cdef int look_around(Surroundings *at, int n, const int32_t *heads) noexcept nog
                 at.order[count] = i
                 count += 1
                 i = at.farther[i]
-    return 0
+    return 0 if count == n else NO_TREE
 
 
 cdef int nearest(const Surroundings *at, int n, int h, int side) noexcept nogil:
@@ -225,19 +228,14 @@ def label_trees(
     given labels, word by word, score less than the best ones that may stand there: 0 where none
     are given, NaN where one is unknown.
     """
-    fields, starts, lengths = check_corpus(
-        fields, starts, lengths, labeller.model.morph_end
-    )
+    fields, starts, lengths = check_corpus(fields, starts, lengths, labeller.model.morph_end)
     owners, trees, first_cells = check_owned_trees(lengths, owners, trees)
-    with_given = given is not None
-    known = (
-        checked("given", given, np.int32, int(first_cells.max())) if with_given
-        else np.zeros(1, dtype=np.int32)
-    )
-    if with_given:
+    cdef bint has_given = given is not None
+    known = np.zeros(1, dtype=np.int32)
+    if has_given:
+        known = checked("given", given, np.int32, int(first_cells.max()))
         checked_range("given", known, -1, labeller.model.n_labels - 1)
         known = np.append(known, 0).astype(np.int32)
-    cdef bint has_given = with_given
     cdef const int32_t[:, ::1] words = fields
     cdef const int32_t[::1] first = starts
     cdef const int32_t[::1] rows = lengths
@@ -273,9 +271,15 @@ def label_trees(
         release(&spaces[i])
     free(spaces)
     listener.check()
-    if status_array.any():
-        raise MemoryError("no memory for labels")
+    _check_status(status_array)
     return labels_array[: first_cells.max()], scores_array[: owners[len(starts)]]
+
+
+def _check_status(status):
+    if (status == NO_TREE).any():
+        raise ValueError("heads are no trees: they lead some words in a circle")
+    if status.any():
+        raise MemoryError("no memory for labels")
 
 
 cdef void release(Workspace *space) noexcept nogil:
@@ -289,7 +293,7 @@ cdef int label_at(
     Workspace *space, const Labels *model, Words x, const int32_t *heads, const int32_t *given,
     int count, int32_t *labels, double *scores,
 ) noexcept nogil:
-    cdef int i, row = x.n + 1
+    cdef int i, state, row = x.n + 1
     space.ids = <uint32_t *>ensure(
         &space.id_memory, (
             most_features(model.morph_end - FIRST_MORPH) + MOST_EXTRA + MOST_CONTEXT
@@ -299,8 +303,9 @@ cdef int label_at(
     if space.ids == NULL or space.cells == NULL:
         return -1
     for i in range(count):
-        if look_around(&space.around, x.n, heads + i * row) < 0:
-            return -1
+        state = look_around(&space.around, x.n, heads + i * row)
+        if state < 0:
+            return state
         label_tree(
             space, model, &x, given + i * row if given != NULL else NULL, labels + i * row,
             &scores[i],

@@ -19,7 +19,7 @@ from tk_spacy.features.templates cimport (
 )
 from tk_spacy.parsers.projective.arcs cimport nearer_siblings
 from tk_spacy.parsers.projective.labels cimport (
-    MOST_CONTEXT, Labels, Surroundings, best_label, label_ids, look_around, score_labels,
+    MOST_CONTEXT, NO_TREE, Labels, Surroundings, best_label, label_ids, look_around, score_labels,
 )
 from tk_spacy.parsers.projective.scores cimport arc_ids, part_ids
 from tk_spacy.parsers.sampling.search.templates cimport MOST_EXTRA
@@ -333,7 +333,10 @@ cdef class LabelLearner:
         check_values(heads[1 : n + 1], 0, n, "heads")
         check_values(labels[1 : n + 1], 0, self.model.n_labels - 1, "labels")
         cdef Words x = words_of(&fields[0, 0], fields.shape[1], n + 2, self.model.morph_end)
-        if look_around(&self.around, n, &heads[0]) < 0:
+        cdef int state = look_around(&self.around, n, &heads[0])
+        if state == NO_TREE:
+            raise ValueError(f"heads are {np.asarray(heads).tolist()}, expected a tree")
+        if state < 0:
             raise MemoryError("no memory for labels")
         with nogil:
             for i in range(n):

@@ -15,7 +15,7 @@ from tk_spacy.parsers.projective.source import ProjectiveSource
 from tk_spacy.parsers.projective.training import train_projective_parser
 from tk_spacy.parsers.trainable import TrainableParser
 
-SECONDS = 0.0004
+SECONDS = 0.0001
 """Of a word in one epoch."""
 
 
