@@ -62,7 +62,7 @@ def by_config() -> Path:
 
 def test_pipeline_config_makes_a_model_for_text() -> None:
     nlp = spacy.load(by_config())
-    assert nlp.pipe_names == ["tk_bilstm_tagger", "tk_parser", "tk_reranker"]
+    assert nlp.pipe_names == ["tk_sentences", "tk_bilstm_tagger", "tk_parser", "tk_reranker"]
     assert nlp.disabled == ["tk_biaffine"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
