@@ -40,7 +40,7 @@ HELD_OUT = "held-out"
 """The part that a fold of a cross-validation parses."""
 OVERLAP_WORTH_A_WARNING = 0.5
 MULTIWORD_KEPT = 100
-"""Multiword tokens that a model remembers, so as to say that they are not split."""
+"""Multiword tokens that a model remembers, so as to say where they are not split."""
 MULTIWORD_LEAST = 2
 """Times that such a one occurs."""
 FEW_WORDS = 1000
@@ -58,8 +58,8 @@ class Plan:
         given.
     notes: warnings.  tagger: to be trained, None where the files' tags are learnt from.
     tokenizer: to be trained, None for none.
-    multiword: the words of multiword tokens of train that the model does not split itself, in lower
-        case, by the tokens' forms; the most frequent ones.
+    multiword: the words of multiword tokens of train, in lower case, by the tokens' forms; the most
+        frequent ones.
     treebanks: that the parts come from.  told: what was made of them, in a line each.
     folds: of the jackknife, or of cross-validation.
     """
@@ -307,14 +307,15 @@ def _with_tokenizer(plan: Plan) -> Plan:
                 raise UserError(f"{plan.parts['train'].label}: {error}; leave it out") from error
             spec = None
             note = f"{plan.parts['train'].label}: {error}; the model reads words, not text"
+    # Kept in any case: the model's components may come into a pipeline with another tokenizer.
+    multiword = _multiword(train)
     if spec is not None:
-        return replace(plan, tokenizer=spec)
-    multiword = _unsplit(train)
+        return replace(plan, tokenizer=spec, multiword=multiword)
     notes = [*plan.notes, *([note] if note else []), *multiword_notes(train, multiword)]
     return replace(plan, notes=tuple(notes), multiword=multiword)
 
 
-def _unsplit(train: Sequence[Sentence]) -> dict[str, str]:
+def _multiword(train: Sequence[Sentence]) -> dict[str, str]:
     """The most frequent multiword tokens that are never a word, and their words."""
     known = {form.lower() for sentence in train for form in sentence.forms}
     found: dict[str, str] = {}
