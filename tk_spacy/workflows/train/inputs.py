@@ -25,6 +25,7 @@ from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec, make_tokenizer
 from tk_spacy.tokenizing.training_text import multiword_tokens
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
+from tk_spacy.treebank.licences import Licence, find_licence, licence_note
 from tk_spacy.utils.workdir import (
     check_different,
     check_output,
@@ -76,6 +77,14 @@ class Plan:
     told: tuple[str, ...] = ()
     title: str = ""
     folds: int = DEFAULT_FOLDS
+
+    @property
+    def licences(self) -> dict[str, Licence]:
+        """What the treebanks' folders say of their licences; a single one has the user's title."""
+        if len(self.treebanks) == 1:
+            return {self.title: find_licence(self.treebanks[0].folder)}
+        learnt = [treebank for treebank in self.treebanks if "train" in treebank.files]
+        return {bank.name: find_licence(bank.folder) for bank in learnt or self.treebanks}
 
     @property
     def dev(self) -> list[Sentence]:
@@ -160,6 +169,9 @@ def make_plan(options: TrainOptions) -> Plan:
     if options.tags == "own":
         plan = _with_tagger(plan)
     plan = _with_tokenizer(plan)
+    if any(parser.kind != FILE for parser in plan.parsers):
+        note = licence_note(options.licence, plan.licences)
+        plan = replace(plan, told=(*plan.told, note))
     if options.cross_validation:
         _check_cross_validation(plan)
     elif plan.jackknifes and len(train.sentences) < 2 * plan.folds:
