@@ -21,6 +21,7 @@ from tk_spacy.tagging.base import Tagger, Tags
 from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tagging.kinds import all_kinds, get_kind, make_tagger, taggers
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
+from tk_spacy.tagging.udpipe.tagger import place_of
 from tk_spacy.tagging.udpipe.training import train_udpipe_tagger
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.utils.validation import check_choice
@@ -196,6 +197,13 @@ def test_a_tagger_of_another_package_is_found() -> None:
         assert make_tagger("mine:max_steps=2").about()["max_steps"] == 2
     finally:
         catalogue.REGISTRY.pop(("tk_spacy", "taggers", "mine"))
+
+
+def test_udpipe_tagger_names_a_sentence_that_it_cannot_tag() -> None:
+    given = Sentence.from_columns(forms=["a", "b"])
+    assert place_of(given) == "'a b'"
+    assert place_of(Sentence.from_columns(forms=["w"] * 11)) == repr("w " * 10 + "...")
+    assert place_of(replace(given, path="a.conllu", line=7)) == "a.conllu:7"
 
 
 # Files

@@ -293,6 +293,10 @@ def _with_tagger(plan: Plan) -> Plan:
             raise  # it names the line
         except UserError as error:
             raise UserError(f"{plan.parts['train'].label}: {error}") from error
+    if tagger.kind == "spacy":
+        from tk_spacy.pipeline.assembly import check_shared_name  # noqa: PLC0415  (imports spaCy)
+
+        check_shared_name(plan.parsers)
     return replace(plan, tagger=tagger)
 
 
