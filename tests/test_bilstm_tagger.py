@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import pickle
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.parsers.biaffine.batch import Batch
-from tk_spacy.parsers.biaffine.chance import seeded
+from tk_spacy.parsers.biaffine.chance import chance_kept, seeded
 from tk_spacy.parsers.biaffine.embedding import tables_of
 from tk_spacy.parsers.biaffine.vocabulary import NONE, ROOT
 from tk_spacy.spacy_io.corpus import read_examples
@@ -515,3 +517,17 @@ def test_the_component_tags_docs_as_the_tagger_does(tmp_path: Path) -> None:
     assert taken.tagger.to_bytes() == pipe.tagger.to_bytes()
     with pytest.raises(UserError, match="could not be run"):
         spacy.blank("xx").add_pipe("tk_bilstm_tagger")(doc)
+
+
+def test_chance_of_torch_is_as_before_where_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in: what a training does to the generator of torch, which need not be here."""
+    state = {"rng": "before"}
+    torch = SimpleNamespace(
+        get_rng_state=lambda: state["rng"],
+        set_rng_state=lambda value: state.update(rng=value),
+        cuda=SimpleNamespace(is_initialized=lambda: False),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with chance_kept():
+        torch.set_rng_state("seeded")
+    assert state["rng"] == "before"

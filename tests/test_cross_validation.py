@@ -28,6 +28,7 @@ from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.timing import Meter
+from tk_spacy.workflows.info import info
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train import estimate as estimate_module
 from tk_spacy.workflows.train import inputs as inputs_module
@@ -194,6 +195,12 @@ def test_cross_validation_of_a_test_file_alone_and_its_config(tmp_path: Path) ->
     assert list(report.parts) == ["cross-validation"]
     nlp = spacy.load(model)
     assert nlp.meta["sources"] == [{"name": "UD_T", "license": "Free as air."}]
+    assert nlp.meta["license"] == "Free as air."
+    said = "licence of the model: Free as air. (Free as air. in LICENSE.txt of UD_T)"
+    assert said in report.notes
+    assert said in (model / "report.md").read_text(encoding="utf-8")
+    tables, facts = info(model)
+    assert facts["licence"] == dict(tables[0].rows)["licence"] == "Free as air."
     assert nlp.meta["performance"]["dep_uas"] >= 0
     assert "on cross-validation." in nlp.meta["description"]
     about = open_model(model).reranker.about

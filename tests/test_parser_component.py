@@ -5,6 +5,7 @@ import functools
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -87,10 +88,29 @@ def test_parser_component_without_boundaries_takes_the_doc_as_one_sentence(nlp: 
     doc = Doc(nlp.vocab, words=[word for s in NEW[:2] for word in s.forms])
     assert not doc.has_annotation("SENT_START")
     other = pipeline()
-    with pytest.warns(UserWarning, match=r"the parser uses .*MORPH, which a Doc lacks"):
+    with (
+        pytest.warns(UserWarning, match=r"the parser uses .*MORPH, which a Doc lacks"),
+        pytest.warns(UserWarning, match=r"no sentence bounds, but '\.' inside"),
+    ):
         assert len(list(other(doc).sents)) == 1
     other.add_pipe("sentencizer", before="tk_parser")  # the warning is given once
     assert [len(s) for s in other("ba be . bi bo .").sents] == [3, 3]
+
+
+def test_parser_component_warns_once_of_a_sentence_end_inside_a_doc_without_bounds() -> None:
+    nlp = spacy.blank("xx")
+    add_parser(nlp, trained())
+    words = "a b . c d .".split()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for starts in ([True, *[False] * 5], None, None):
+            nlp(Doc(nlp.vocab, words=words, sent_starts=starts))
+    said = [str(item.message) for item in caught if "bounds" in str(item.message)]
+    assert said == [
+        "tk_parser: a Doc of 6 words has no sentence bounds, but '.' inside: it is parsed as one "
+        "sentence; set them as Doc(..., sent_starts=...), or put a component that does (senter, "
+        "sentencizer) before it in the pipeline"
+    ]
 
 
 def test_parser_component_keeps_many_boundaries_in_crossing_trees(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import spacy
+from tiny_spacy import listening_config
+from trainings import parser_options
 
 from tk_spacy.cli.old_options import parsed
 from tk_spacy.errors import UserError
@@ -13,6 +18,7 @@ from tk_spacy.parsers.kinds import all_kinds
 from tk_spacy.parsers.specs import parse_specs
 from tk_spacy.pipeline.assembly import check_factories
 from tk_spacy.workflows.train.config import train_options
+from tk_spacy.workflows.train.inputs import make_plan
 
 PATHS = {"paths.train": "train.conllu", "paths.dev": "dev.conllu", "paths.output": "model"}
 LISTS = {"lists.train": "train.kbest", "lists.dev": "dev.kbest"}
@@ -73,3 +79,26 @@ def test_a_component_that_spacy_does_not_know_is_told_before_the_training(monkey
     monkeypatch.setattr("tk_spacy.pipeline.assembly.get_kind", lambda name: kind)
     with pytest.raises(UserError, match=r"no component 'tk_nowhere', in which the sampling parser"):
         check_factories(["sampling"])
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_spacy_pipeline_leaves_the_tagger_the_names_of_its_components(
+    tmp_path: Path, given: bool
+) -> None:
+    config = listening_config(tmp_path / "parser.cfg", max_steps=4)
+    config["nlp"]["pipeline"] = ["tok2vec", "tagging_tok2vec", "parser"]
+    config["components"]["tagging_tok2vec"] = config["components"]["tok2vec"]
+    config.to_disk(tmp_path / "parser.cfg", interpolate=False)
+    changes: dict[str, Any] = {"config": tmp_path / "parser.cfg", "max_steps": 4, "backward": False}
+    where = "the config of the spacy parser"
+    if given:
+        nlp = spacy.blank("xx")
+        nlp.add_pipe("tok2vec", name="tagging_tok2vec")
+        nlp.add_pipe("parser").add_label("dep")
+        nlp.initialize()
+        nlp.to_disk(tmp_path / "nlp")
+        where = str(tmp_path / "nlp")
+        changes = {"spacy_pipeline": where, "max_steps": None, "parsers": ("spacy", "sampling")}
+    made = parser_options(tmp_path / "model", tags="own", tagger="spacy", folds=2, **changes)
+    with pytest.raises(UserError, match=re.escape(where) + ": has a component 'tagging_tok2vec'"):
+        make_plan(made)

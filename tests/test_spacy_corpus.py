@@ -114,6 +114,8 @@ def test_corpus_reader_yields_one_sentence_a_doc(tmp_path):
     write_conllu(path, generate(4, seed=1))
     nlp = spacy.blank("xx")
     reader = registry.readers.get("tk_spacy.ConlluCorpus.v1")
+    with pytest.raises(UserError, match=r"ConlluCorpus\.v1: limit is -1; it must be 0, for all"):
+        reader(path, limit=-1)
     examples = list(reader(path, gold_tags=True, limit=3)(nlp))
     assert len(examples) == 3
     for example, sentence in zip(examples, generate(3, seed=1), strict=True):

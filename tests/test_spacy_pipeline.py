@@ -17,7 +17,8 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config, registry
 from test_own_tags import QUICK, own_tags_training
-from text_treebank import files, part
+from text_treebank import files, part, raw
+from text_treebank import model as text_model
 from text_treebank import tokenizer as text_tokenizer
 from trainings import folder
 from udpipe_parsers import needs_udpipe
@@ -26,6 +27,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.pipeline.scorer import score_dependencies, score_tagging
 from tk_spacy.pipeline.switching import create_switch
 from tk_spacy.pipeline.tk_udpipe_tokenizer import TkUdpipeTokenizer
+from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 
@@ -62,7 +64,7 @@ def by_config() -> Path:
 
 def test_pipeline_config_makes_a_model_for_text() -> None:
     nlp = spacy.load(by_config())
-    assert nlp.pipe_names == ["tk_bilstm_tagger", "tk_parser", "tk_reranker"]
+    assert nlp.pipe_names == ["tk_sentences", "tk_bilstm_tagger", "tk_parser", "tk_reranker"]
     assert nlp.disabled == ["tk_biaffine"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -298,7 +300,35 @@ def test_scorers_are_a_component_s_choice(tmp_path: Path) -> None:
     assert theirs.score([example("Owls see mice .")])["dep_las_with_punct"] == 0.5
 
 
-@pytest.mark.parametrize("score", [score_dependencies, score_tagging])
-def test_scorers_say_where_words_cannot_be_matched(score: Any) -> None:
-    with pytest.raises(UserError, match=r"example 2: .* spaCy cannot score that: \[E949\].*udeval"):
-        score([example("Owls see mice ."), example("viene de lo mar", "viene du mar")])
+@pytest.mark.parametrize(
+    ("score", "name"), [(score_dependencies, "dep_las"), (score_tagging, "pos_acc")]
+)
+def test_scorers_leave_out_words_that_cannot_be_matched(score: Any, name: str) -> None:
+    right, wrong = example("Owls see mice ."), example("viene de lo mar", "viene du mar")
+    with pytest.warns(UserWarning, match=r"2 of 3 examples are not scored: .*udeval") as said:
+        found = score([wrong, right, wrong])
+    assert len(said) == 1
+    assert found[name] == score([right])[name] > 0
+    with pytest.warns(UserWarning, match="1 of 1 examples are not scored"):
+        assert score([wrong])[name] is None
+
+
+def test_scorers_give_no_accuracy_of_tags_that_nobody_sets() -> None:
+    bare = example("Owls see mice .")
+    assert score_tagging([bare]).keys() == {"pos_acc", "lemma_acc", "morph_acc"}
+    for doc in (bare.predicted, bare.reference):
+        doc[0].tag_ = "N"
+    assert score_tagging([bare])["tag_acc"] == 1
+
+
+def test_pipeline_is_evaluated_on_text_whose_words_it_does_not_find() -> None:
+    nlp = spacy.load(text_model())
+    pairs = [(raw([sentence]), sentence) for sentence in part("dev")]
+    pairs[3] = ("Ana canta.", pairs[3][1])
+    examples = [
+        Example(nlp.make_doc(text), doc_from_sentence(nlp.vocab, sentence, with_tree=True))
+        for text, sentence in pairs
+    ]
+    with pytest.warns(UserWarning, match="1 of 40 examples are not scored"):
+        found = nlp.evaluate(examples)
+    assert found["dep_las"] > 0.8

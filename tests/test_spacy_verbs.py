@@ -30,7 +30,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import FINAL
 from tk_spacy.parsers.spacy_transition.training import load_spacy_config
 from tk_spacy.pipeline.from_examples import fold_config, suitable_steps
-from tk_spacy.pipeline.model_meta import describe, stated_licence
+from tk_spacy.pipeline.model_meta import describe
 from tk_spacy.pipeline.tk_columns import TkColumns
 from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.spacy_io.conversion import doc_from_sentence
@@ -172,21 +172,6 @@ def test_verbs_meta_of_wrong_values(given, message, tmp_path):
 def test_verbs_name_of_a_model_without_parser(tmp_path):
     with pytest.raises(UserError, match="licence would have no effect"):
         replace(options(tmp_path / "model"), licence="MIT")
-
-
-def test_verbs_licence_of_a_treebank(tmp_path):
-    assert stated_licence(tmp_path) == ""
-    (tmp_path / "LICENSE.txt").write_text("\nThis work is\nfree.\n\nMore.\n", encoding="utf-8")
-    assert stated_licence(tmp_path) == "This work is free."
-    linked = (
-        "This work is under\na licence: see\n\nhttp://creativecommons.org/licenses/by-nc-sa/3.0/\n"
-    )
-    (tmp_path / "LICENSE.txt").write_text(linked, encoding="utf-8")
-    assert stated_licence(tmp_path) == "CC BY-NC-SA 3.0"
-    (tmp_path / "LICENSE.txt").write_text("Free for non-\ncommercial use.", encoding="utf-8")
-    assert stated_licence(tmp_path) == "Free for non-commercial use."
-    (tmp_path / "README.md").write_text("# T\nLicense: CC BY-SA 4.0\nX: y\n", encoding="utf-8")
-    assert stated_licence(tmp_path) == "CC BY-SA 4.0"
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def test_tagged_corpus_trains_its_taggers_once(tmp_path: Path, memory: Callable[
     ("settings", "message"),
     [
         ({"folds": 1}, "folds is 1; it must be 2 or more"),
+        ({"limit": -1}, "limit is -1; it must be 0, for all sentences, or more"),
         ({"processes": 0}, "processes is 0; it must be 1 or more"),
         ({"tagger": "brill"}, "unknown tagger 'brill'; choose from bilstm, udpipe, spacy"),
         ({"tagger": "udpipe:iterations=0"}, "tagger 'udpipe:iterations=0': iterations is 0"),

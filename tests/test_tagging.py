@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import warnings
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import catalogue
@@ -21,10 +21,11 @@ from tk_spacy.tagging.base import Tagger, Tags
 from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tagging.kinds import all_kinds, get_kind, make_tagger, taggers
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
+from tk_spacy.tagging.udpipe.tagger import place_of
 from tk_spacy.tagging.udpipe.training import train_udpipe_tagger
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.utils.validation import check_choice
-from tk_spacy.workflows.files.tagging import LOOKED_AT, TAG_CHOICES, FileTags
+from tk_spacy.workflows.files.tagging import BATCH, LEAST_RUN, TAG_CHOICES, FileTags
 
 
 def different(sentences: list[Sentence]) -> list[Sentence]:
@@ -198,6 +199,13 @@ def test_a_tagger_of_another_package_is_found() -> None:
         catalogue.REGISTRY.pop(("tk_spacy", "taggers", "mine"))
 
 
+def test_udpipe_tagger_names_a_sentence_that_it_cannot_tag() -> None:
+    given = Sentence.from_columns(forms=["a", "b"])
+    assert place_of(given) == "'a b'"
+    assert place_of(Sentence.from_columns(forms=["w"] * 11)) == repr("w " * 10 + "...")
+    assert place_of(replace(given, path="a.conllu", line=7)) == "a.conllu:7"
+
+
 # Files
 
 
@@ -254,7 +262,9 @@ def test_tagging_completes_words_without_tags() -> None:
     assert Tags.of(found[1]) == Tags(
         ("A", "lb"), ("NOUN", "ADJ"), ("n", "j"), ("Case=Nom", "Case=Gen")
     )
-    assert tags.note() == "tags of 1 word without UPOS by the model's own tagger"
+    assert tags.note() == (
+        "tags of 1 of 4 words without UPOS by the model's own tagger; all other tags are the file's"
+    )
 
 
 def test_tagging_completes_words_beside_whole_columns() -> None:
@@ -262,21 +272,87 @@ def test_tagging_completes_words_beside_whole_columns() -> None:
     tags = file_tags("auto")
     (found,) = tags(iter([one]))
     assert Tags.of(found) == Tags(("A", "B"), ("NOUN", "ADJ"), ("n", "j"), OWN.feats)
-    assert tags.note() == ("FEATS and tags of 1 word without UPOS by the model's own tagger")
+    assert tags.note() == (
+        "FEATS and tags of 1 of 2 words without UPOS by the model's own tagger; all other tags are "
+        "the file's"
+    )
 
 
-def test_tagging_looks_ahead_at_a_bounded_number_of_sentences() -> None:
+@pytest.mark.parametrize("missing", [ALL, ("feats",)])
+def test_tagging_looks_ahead_at_a_bounded_number_of_sentences(missing: tuple[str, ...]) -> None:
     read = 0
 
     def stream() -> Iterator[Sentence]:
         nonlocal read
-        for _ in range(10 * LOOKED_AT):
+        for _ in range(1000):
             read += 1
-            yield blank(*ALL)
+            yield blank(*missing)
 
     found = file_tags("auto")(stream())
-    assert Tags.of(next(found)) == OWN
-    assert read <= LOOKED_AT + 64
+    assert Tags.of(next(found)).feats == OWN.feats
+    assert read <= BATCH + LEAST_RUN
+
+
+@dataclass
+class CountedTags:
+    """Gives every sentence OWN, and counts them."""
+
+    columns: tuple[str, ...]
+    tagged: int = 0
+
+    def tag(self, sentences: Iterable[Sentence]) -> Iterator[Tags]:
+        for _ in sentences:
+            self.tagged += 1
+            yield OWN
+
+
+def completed(file: Sequence[Sentence], *columns: str) -> tuple[list[Tags], int, str | None]:
+    """The tags of a file by "auto", how many sentences the tagger saw, and what is said."""
+    tagger = CountedTags(columns or MemorisedTags({}).columns)
+    tags = FileTags("auto", lambda: tagger, learnt_own=True)
+    found = [Tags.of(sentence) for sentence in tags(iter(file))]
+    return found, tagger.tagged, tags.note()
+
+
+def test_tagging_is_decided_word_by_word_throughout_a_file() -> None:
+    """However many sentences without tags come first, later ones keep theirs, and vice versa."""
+    for bare, tagged in ((105, 300), (300, 105)):
+        file = [blank(*ALL)] * bare + [SENTENCE] * tagged + [blank(*ALL)]
+        found, seen, note = completed(file)
+        assert found == [OWN] * bare + [Tags.of(SENTENCE)] * tagged + [OWN]
+        assert seen == bare + 1
+        assert note == (
+            f"tags of {2 * seen} of {2 * len(file)} words without UPOS by the model's own tagger; "
+            "all other tags are the file's"
+        )
+
+
+def test_tagging_calls_no_tagger_where_a_file_is_filled_by_nature() -> None:
+    """XPOS of a treebank without it, a short sentence without FEATS, a lemma of the word "_"."""
+    plain = blank("xpos")
+    bare = replace(plain, feats=("_", "_"))
+    mark = replace(plain, forms=("_", "b"), lemmas=("_", "B"))
+    file = [bare, plain, plain, bare, bare, mark]
+    found, seen, note = completed(file, "LEMMA", "UPOS", "FEATS")
+    assert (found, seen) == ([Tags.of(sentence) for sentence in file], 0)
+    assert note == "tags are the file's, not the model's own tagger's (--tags own takes those)"
+
+
+def test_tagging_fills_lemmas_and_long_runs_without_features() -> None:
+    no_lemma = replace(SENTENCE, lemmas=("A", "_"))
+    run = LEAST_RUN // 2
+    file = [SENTENCE, no_lemma] + [blank("feats")] * run + [SENTENCE]
+    found, seen, note = completed(file)
+    assert found[1] == Tags.of(SENTENCE)._replace(lemmas=("A", "lb"))
+    assert found[2:-1] == [Tags.of(SENTENCE)._replace(feats=OWN.feats)] * run
+    assert (found[0], found[-1], seen) == (*[Tags.of(SENTENCE)] * 2, run + 1)
+    words = 2 * len(file)
+    assert note == (
+        f"LEMMA of 1 of {words} words and FEATS of {2 * run} of {words} words by the model's own "
+        "tagger; all other tags are the file's"
+    )
+    # One sentence less: such a run may be so by nature.
+    assert completed([*file[:2], *file[3:]])[0][2] == Tags.of(blank("feats"))
 
 
 def test_tagging_gives_only_what_the_tagger_knows() -> None:

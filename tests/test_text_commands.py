@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import spacy
+from spacy.tokens import Doc
 from test_cli import invoke, run
 from text_treebank import files, model, part, raw, text_options
 from trainings import Recorder, sampling_training
@@ -219,7 +220,7 @@ def test_text_training_says_what_it_does(tmp_path: Path) -> None:
     made = open_model(model()).reranker.provenance
     assert made.tokenizer is not None
     assert made.tokenizer["epochs"] == 1
-    assert made.multiword == {}
+    assert made.multiword == {"al": "a lo", "du": "de lo"}  # in case that others tokenize
     info = invoke("info", model())
     assert "UDPipe, 1 epoch" in info.stdout
     report = json.loads((model() / "report.json").read_text(encoding="utf-8"))
@@ -237,7 +238,9 @@ def test_text_training_without_a_tokenizer_says_what_is_not_split(tmp_path: Path
         (note,) = [note for note in plan.notes if "multiword" in note]
         assert "multiword tokens, as " in note
         assert "spaCy's tokenizer, which the model has, does not split them" in note
-    assert make_plan(text_options(tmp_path / "model")).multiword == {}
+    plan = make_plan(text_options(tmp_path / "model"))
+    assert plan.multiword == {"al": "a lo", "du": "de lo"}
+    assert not any("multiword" in note for note in plan.notes)
 
 
 def test_text_training_where_no_text_is_known(tmp_path: Path) -> None:
@@ -274,6 +277,26 @@ def test_text_pipeline_warns_once_of_tokens_that_are_not_split(tmp_path: Path) -
         "tk_reranker: 'al' is a multiword token in the treebank (a lo), which the tokenizer does "
         "not split: such sentences are parsed worse; give Docs with the treebank's words, or train "
         "a model with a tokenizer of its own"
+    ]
+
+
+def test_text_components_under_another_tokenizer_warn_of_tokens_that_are_not_split() -> None:
+    own, other = spacy.load(model()), spacy.blank("xx")
+    for name in own.pipe_names:
+        other.add_pipe(name, source=own)
+    words = "Ana canta al mar .".split()
+    told = {}
+    for nlp in (own, other):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                nlp(Doc(nlp.vocab, words=words))
+        told[nlp] = [str(w.message) for w in caught if "multiword" in str(w.message)]
+    assert told[own] == []
+    assert told[other] == [
+        "tk_reranker: 'al' is a multiword token in the treebank (a lo), which the tokenizer does "
+        "not split: such sentences are parsed worse; give Docs with the treebank's words, or take "
+        "the tokenizer of the pipeline that the component comes from"
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -12,6 +13,7 @@ from spacy.tokens import Doc, DocBin
 from text_treebank import part, raw, tokenizer
 
 from tk_spacy.errors import ModelError, UserError
+from tk_spacy.pipeline.tk_sentences import inner_end
 from tk_spacy.pipeline.tk_udpipe_tokenizer import REGISTERED, TkUdpipeTokenizer, set_tokenizer
 from tk_spacy.spacy_io.conversion import misc_of_tokens, sentences_from_doc
 from tk_spacy.spacy_io.surface import DocToken
@@ -188,3 +190,64 @@ def test_tokenizer_component_takes_hostile_text(text: str) -> None:
     for sentence in sentences_from_doc(doc):
         assert isinstance(sentence, Sentence)
         assert sentence.to_conllu()
+
+
+# Sentences of ready words
+
+WORDS = "Ana viene . Ole mira a lo mar ? Ida , Una sale .".split()
+STARTS = [True, False, False, True, *[False] * 5, True, *[False] * 4]
+
+
+def bounds(doc: Doc) -> list[bool | None]:
+    return [token.is_sent_start for token in doc]
+
+
+def test_sentences_of_ready_words_are_found() -> None:
+    nlp = pipeline()
+    assert nlp.pipe_names == ["tk_sentences"]
+    assert bounds(nlp(Doc(nlp.vocab, words=WORDS))) == STARTS
+    again = spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert bounds(again(Doc(again.vocab, words=WORDS))) == STARTS
+
+
+def test_sentences_that_begin_inside_a_word_begin_at_the_next_one() -> None:
+    class Splits:
+        def sentence_starts(self, text: str) -> list[int]:
+            assert text == "Ana viene.Ole mira."
+            return [0, text.index("Ole")]
+
+    nlp = pipeline()
+    glued: Any = Splits()
+    nlp.tokenizer = glued
+    doc = nlp(Doc(nlp.vocab, words=["Ana", "viene.Ole", "mira", "."]))
+    assert bounds(doc) == [True, False, True, False]
+
+
+def test_sentences_leave_other_docs_alone() -> None:
+    nlp = pipeline()
+    starts = [i == 2 for i in range(len(WORDS))]
+    own = Doc(nlp.vocab, words=WORDS, sent_starts=starts)
+    expected = bounds(own)
+    assert bounds(nlp(own)) == expected
+    spaces = [word not in (".", "?") for word in (*WORDS[1:], "")]
+    assert not nlp(Doc(nlp.vocab, words=WORDS, spaces=spaces)).has_annotation("SENT_START")
+    for words in ([], ["Ana"]):
+        assert bounds(nlp(Doc(nlp.vocab, words=words))) == bounds(Doc(nlp.vocab, words=words))
+    sentences: Any = nlp.get_pipe("tk_sentences")
+    sentences.known_spaces = True
+    assert bounds(nlp(Doc(nlp.vocab, words=WORDS, spaces=spaces))) == STARTS
+
+
+def test_sentences_are_those_of_the_pipeline_that_the_component_is_in() -> None:
+    """With spaCy's tokenizer nothing is done."""
+    other = spacy.blank("xx")
+    nlp = pipeline()
+    other.add_pipe("tk_sentences", source=nlp)
+    assert not other(Doc(other.vocab, words=WORDS)).has_annotation("SENT_START")
+    assert bounds(nlp(Doc(nlp.vocab, words=WORDS))) == STARTS
+
+
+def test_sentences_inner_end() -> None:
+    assert inner_end(WORDS) == "."
+    for words in ([], ["Ana"], ["Ana", "viene", "."], ["Ana", ".", '"', ")"], [".", "."]):
+        assert inner_end(words) is None

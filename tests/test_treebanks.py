@@ -86,7 +86,9 @@ def test_treebanks_packed_files(tmp_path: Path) -> None:
     [
         ("UD_A-B", "# UD_C-D\n", "UD_A-B"),
         ("checkout", "# UD_C-D\n\nlike UD_E-F\n", "UD_C-D"),
-        ("checkout", "# Summary\n\nlike UD_E-F\n", "x_syn"),
+        ("checkout", "# Summary\n\nThe UD French-FTB is, like UD_E-F, free.\n", "UD_French-FTB"),
+        ("checkout", "# Summary\n\nUD_Old_French-X1 and UD French-FTB\n", "UD_Old_French-X1"),
+        ("checkout", "# Summary\n\nA treebank of UD 2.5\n", "x_syn"),
         ("checkout", None, "x_syn"),
     ],
 )

@@ -13,13 +13,15 @@ from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.parsers.kinds import get_kind
 from tk_spacy.parsers.names import backward_name
+from tk_spacy.parsers.spacy_transition.loading import load_pipeline
 from tk_spacy.parsers.spacy_transition.source import SpacySource
-from tk_spacy.parsers.spacy_transition.spec import SpacySpec
+from tk_spacy.parsers.spacy_transition.spec import GivenSpacySpec, SpacySpec
 from tk_spacy.parsers.spacy_transition.training import own_tok2vec
 from tk_spacy.pipeline.tk_reranker import add_reranker
 from tk_spacy.pipeline.tk_udpipe_tokenizer import set_tokenizer
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
+from tk_spacy.tagging.spacy_tagger.config import SHARED
 from tk_spacy.tagging.spacy_tagger.tagger import sets_tags
 
 if TYPE_CHECKING:
@@ -37,6 +39,26 @@ def check_factories(kinds: Iterable[str]) -> None:
             raise UserError(
                 f"spaCy knows no component {factory!r}, in which the {name} parser is saved; give "
                 "it an entry point in the group spacy_factories, and install its package again"
+            )
+
+
+def check_shared_name(parsers: Iterable[ParserSpec]) -> None:
+    """Raises UserError where a spaCy parser's pipeline uses a name that spaCy's tagger needs.
+
+    Components that set tags make room for the tagger's; what these listen to needs its own name.
+    """
+    for parser in parsers:
+        if isinstance(parser, GivenSpacySpec):
+            where, names = parser.pipeline, load_pipeline(parser.pipeline).component_names
+        elif isinstance(parser, SpacySpec):
+            config = load_config_from_str(parser.config, interpolate=False)
+            where, names = f"the config of the {parser.name} parser", config["nlp"]["pipeline"]
+        else:
+            continue
+        if SHARED in names:
+            raise UserError(
+                f"{where}: has a component {SHARED!r}, as the spacy tagger brings one of that "
+                "name; rename it, or choose another tagger (tags.tagger)"
             )
 
 

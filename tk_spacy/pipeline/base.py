@@ -190,6 +190,21 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
 
             self._warn(BOUNDS, f"a Doc of {words} words has no sentence bounds: {LONG_ADVICE}")
 
+    def _warn_of_inner_end(self, doc: Doc) -> None:
+        """Warn where a Doc without sentence bounds seems to hold several sentences."""
+        if BOUNDS in self._warned or doc.has_annotation("SENT_START"):
+            return
+        from tk_spacy.pipeline.tk_sentences import inner_end  # noqa: PLC0415
+
+        words = [token.text for token in doc]
+        if (end := inner_end(words)) is not None:
+            self._warn(
+                BOUNDS,
+                f"a Doc of {len(words)} words has no sentence bounds, but {end!r} inside: it is "
+                "parsed as one sentence; set them as Doc(..., sent_starts=...), or put a component "
+                "that does (senter, sentencizer) before it in the pipeline",
+            )
+
     # Training and scoring
 
     def update(

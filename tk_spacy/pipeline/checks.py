@@ -69,16 +69,24 @@ def untrained(name: str, attribute: str = "reranker") -> str:
     )
 
 
-def unsplit(known: Mapping[str, str], words: Iterable[str]) -> str | None:
+def unsplit(
+    known: Mapping[str, str], words: Iterable[str], *, has_tokenizer: bool = False
+) -> str | None:
     """What to say of the first word that is a multiword token; None where there is none.
 
-    known: multiword tokens in lower case, and their words.
+    known: multiword tokens in lower case, and their words.  has_tokenizer: whether one that splits
+        them was trained with the model.
     """
     found = next((word for word in words if word.lower() in known), None)
     if found is None:
         return None
+    cure = (
+        "take the tokenizer of the pipeline that the component comes from"
+        if has_tokenizer
+        else "train a model with a tokenizer of its own"
+    )
     return (
         f"{found!r} is a multiword token in the treebank ({known[found.lower()]}), which the "
         "tokenizer does not split: such sentences are parsed worse; give Docs with the treebank's "
-        "words, or train a model with a tokenizer of its own"
+        f"words, or {cure}"
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy.training import Example
@@ -14,11 +12,7 @@ from tk_spacy.about import __version__
 from tk_spacy.pipeline.scorer import score_dependencies, score_tagging
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.tagging.spacy_tagger.tagger import sets_tags
-
-MAX_LICENCE = 200
-"""Characters of a licence's first paragraph that are enough to know it by."""
-
-CREATIVE_COMMONS = re.compile(r"creativecommons\.org/licenses/([a-z]+(?:-[a-z]+)*)/(\d\.\d)")
+from tk_spacy.treebank.licences import joint_licence
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -49,7 +43,7 @@ def describe(
     nlp.meta.update(
         name=name,
         version=version,
-        license=licence or _of_treebanks(licences),
+        license=licence or joint_licence(licences),
         description=(
             f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a reranker of the "
             f"trees of {', '.join(parsers)}. {_of_tags(nlp, own_tags=own_tags)}, on {scored_on}."
@@ -91,35 +85,3 @@ def spacy_scores(
         for right, found in zip(gold, parsed, strict=True)
     ]
     return score_dependencies(examples) | (score_tagging(examples) if tags else {})
-
-
-def _of_treebanks(licences: Mapping[str, str]) -> str:
-    """Their licences, one after the other; empty where one is not known."""
-    return ", ".join(dict.fromkeys(licences.values())) if all(licences.values()) else ""
-
-
-def stated_licence(folder: Path) -> str:
-    """What a treebank's folder says of its licence, in one line; empty where it says nothing.
-
-    Its README has a line "License: ..." in Universal Dependencies; else it is the licence of
-    Creative Commons that LICENSE links to, or how LICENSE begins.
-    """
-    for path in sorted(folder.glob("README*")):
-        if found := re.search(r"^Licen[sc]e:[ \t]*(\S.*)$", _text(path), re.MULTILINE):
-            return found[1].strip()
-    for path in sorted(folder.glob("LICEN[SC]E*")):
-        text = _text(path).strip()
-        if link := CREATIVE_COMMONS.search(text):
-            return f"CC {link[1].upper()} {link[2]}"
-        paragraph, *_ = re.split(r"\n\s*\n", text, maxsplit=1)
-        # A word with a hyphen may be broken there.
-        if first := " ".join(re.sub(r"(?<=\w-)\n\s*", "", paragraph).split()):
-            return first if len(first) <= MAX_LICENCE else first[:MAX_LICENCE].rstrip() + " ..."
-    return ""
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

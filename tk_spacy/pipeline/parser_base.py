@@ -176,6 +176,7 @@ class ParserComponent(
             if len(doc):
                 self._warn_of_doc(trained, doc)
                 self._warn_of_length(long_docs.unbounded_words(doc))
+                self._warn_of_inner_end(doc)
         return doc_parsing.parse_docs(parser, docs, n_threads=self.n_threads)
 
     def set_annotations(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from spacy.scorer import Scorer
 from spacy.tokens import Token
 from spacy.util import registry
-
-from tk_spacy.errors import UserError
 
 if TYPE_CHECKING:
     from spacy.training import Example
@@ -44,18 +43,23 @@ def make_tagging_scorer() -> Callable[..., ScoreDict]:
 
 
 def _alignable(examples: Iterable[Example]) -> list[Example]:
-    """The examples.  Raises UserError where the words of one cannot be matched to the gold ones."""
-    found = list(examples)
-    for number, example in enumerate(found, start=1):
+    """The examples whose words can be matched to the gold ones; warns of how many cannot be."""
+    given, found = 0, []
+    for example in examples:
+        given += 1
         try:
             _ = example.alignment
-        except ValueError as error:
-            raise UserError(
-                f"example {number}: the words found in its text are not the gold ones and do not "
-                f"spell them, as of a multiword token, and spaCy cannot score that: {error}; have "
-                "the gold words parsed (spacy evaluate --gold-preproc), or score files of text by "
-                "aligned F1 (udeval)"
-            ) from error
+        except ValueError:
+            continue
+        found.append(example)
+    if len(found) < given:
+        warnings.warn(
+            f"{given - len(found)} of {given} examples are not scored: the words found in their "
+            "text are not the gold ones and do not spell them, as of a multiword token, which "
+            "spaCy cannot match; have the gold words parsed (spacy evaluate --gold-preproc), or "
+            "score files of text by aligned F1 (udeval)",
+            stacklevel=2,
+        )
     return found
 
 
@@ -79,10 +83,14 @@ def score_dependencies(examples: Iterable[Example], **kwargs: Any) -> ScoreDict:
 
 
 def score_tagging(examples: Iterable[Example], **_: Any) -> ScoreDict:
-    """Accuracies of TAG, POS, MORPH (the whole of it) and LEMMA by spaCy's Scorer, 0 to 1."""
+    """Accuracies of TAG, POS, MORPH (the whole of it) and LEMMA by spaCy's Scorer, 0 to 1.
+
+    Without tag_acc where no predicted word has a TAG, as of a treebank without XPOS.
+    """
     examples = _alignable(examples)
     scores: dict[str, Any] = {}
-    for attribute in ("tag", "pos", "lemma"):
+    has_tags = any(example.predicted.has_annotation("TAG") for example in examples)
+    for attribute in ("tag", "pos", "lemma")[not has_tags :]:
         scores |= Scorer.score_token_attr(examples, attribute)
     whole = Scorer.score_token_attr(examples, "morph", getter=lambda token, _: str(token.morph))
     return scores | whole

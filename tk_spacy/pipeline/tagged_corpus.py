@@ -52,8 +52,10 @@ def create_jackknifed_reader(
     Raises UserError for values that do not fit, and where the file has no tags.
     """
     from tk_spacy.pipeline.checks import check_count  # noqa: PLC0415
+    from tk_spacy.spacy_io.corpus import check_limit  # noqa: PLC0415
     from tk_spacy.tagging.kinds import make_tagger  # noqa: PLC0415
 
+    check_limit(REGISTERED, limit)
     check_count(REGISTERED, "folds", folds, at_least=2)
     check_count(REGISTERED, "processes", 1 if processes is None else processes)
     make_tagger(tagger, seed=seed)  # what is wrong is said at once

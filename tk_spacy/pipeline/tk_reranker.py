@@ -5,7 +5,7 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from tk_spacy.pipeline.scorer import (
     ScoreDict,
     score_dependencies,
 )
+from tk_spacy.pipeline.tk_udpipe_tokenizer import TkUdpipeTokenizer
 from tk_spacy.spacy_io.extensions import EXTENSION, register_extension
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tk_spacy.kbest.sources import ParserSource
     from tk_spacy.pipeline.doc_reranking import Choice
     from tk_spacy.reranker.model import Reranker
+    from tk_spacy.reranker.provenance import Provenance
 
 
 logger = logging.getLogger("tk_spacy")
@@ -182,7 +184,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                 self._warn_of_length(long_docs.long_words(own[0]))
             if own:
                 self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
-                self._warn_of_multiword(reranker.provenance.multiword, doc)
+                self._warn_of_multiword(reranker.provenance, nlp, doc)
         choices = doc_reranking.choose_trees(
             reranker,
             [as_doc_source(source) for source in sources],
@@ -193,12 +195,20 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         )
         return [[next(choices) for _ in own] for own in sentences]
 
-    def _warn_of_multiword(self, known: Mapping[str, str], doc: Doc) -> None:
-        """Warn where a Doc has a word that was never one, but several, in the treebank."""
-        if known and MULTIWORD not in self._warned:
-            text = unsplit(known, (token.text for token in doc))
-            if text is not None:
-                self._warn(MULTIWORD, text)
+    def _warn_of_multiword(self, made: "Provenance", nlp: Language, doc: Doc) -> None:
+        """Warn where a Doc has a word that was never one, but several, in the treebank.
+
+        Not where the pipeline's tokenizer splits such: then the words are somebody's choice.
+        """
+        if not made.multiword or MULTIWORD in self._warned:
+            return
+        tokenizer: Any = nlp.tokenizer
+        if isinstance(tokenizer, TkUdpipeTokenizer):
+            return
+        words = (token.text for token in doc)
+        text = unsplit(made.multiword, words, has_tokenizer=made.tokenizer is not None)
+        if text is not None:
+            self._warn(MULTIWORD, text)
 
     def _is_warned_of(self) -> bool:
         """Whether a parser before it has warned of Docs without sentence bounds already."""

@@ -16,6 +16,7 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 
 from tk_spacy.errors import UserError
+from tk_spacy.pipeline.tk_sentences import FACTORY as SENTENCES
 
 if TYPE_CHECKING:
     from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
@@ -51,14 +52,23 @@ class TkUdpipeTokenizer:
         """
         from tk_spacy.spacy_io.surface import doc_from_text  # noqa: PLC0415
 
+        sentences = self._needed().split([text])
+        return doc_from_text(self.vocab, sentences, ends_in_space=text[-1:].isspace())
+
+    def sentence_starts(self, text: str) -> list[int]:
+        """Where in a text its sentences begin, in characters.
+
+        Raises UserError as a call does.
+        """
+        return self._needed().sentence_starts(text)
+
+    def _needed(self) -> "UdpipeTokenizer":
         if self.tokenizer is None:
             raise UserError(
                 f"the tokenizer {REGISTERED} is not trained: `tk-spacy train` trains one; load the "
                 "pipeline that it wrote, or set its attribute `tokenizer`"
             )
-        return doc_from_text(
-            self.vocab, self.tokenizer.split([text]), ends_in_space=text[-1:].isspace()
-        )
+        return self.tokenizer
 
     def pipe(self, texts: Iterable[str], batch_size: int = 1000) -> Iterator[Doc]:
         """The Docs of texts, one after the other."""
@@ -171,7 +181,12 @@ class TkUdpipeTokenizer:
 
 
 def set_tokenizer(nlp: Language, tokenizer: "UdpipeTokenizer") -> None:
-    """Make a trained tokenizer a pipeline's own, also where the pipeline is stored."""
+    """Make a trained tokenizer a pipeline's own, also where the pipeline is stored.
+
+    Its sentence splitter becomes the first component, for Docs of ready words.
+    """
     made: Any = TkUdpipeTokenizer(nlp.vocab, tokenizer)
     nlp.tokenizer = made
     nlp.config["nlp"]["tokenizer"] = {"@tokenizers": REGISTERED}
+    if SENTENCES not in nlp.component_names:
+        nlp.add_pipe(SENTENCES, first=True)

@@ -63,7 +63,8 @@ class Provenance:
     tagger: whose tags the parsers and the reranker learnt from: its kind and settings; None where
         they learnt from the files' own.
     tokenizer: settings of the one that was trained, None where none was.  multiword: frequent
-        multiword tokens of train that the model does not split, in lower case, and their words.
+        multiword tokens of train that are never one word, in lower case, and their words (models of
+        before have none beside a tokenizer).
     sources: names of the lists' scores, empty where they are not known (the oldest models).
     backward: whether spaCy's parser, of several the first, had its right-to-left twin, None without
         such a parser; `has_twin` tells it of each.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spacy.training import Example
 from spacy.util import registry
 
+from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.conllu import Sentence, read_conllu
 
@@ -25,7 +26,10 @@ def create_conllu_reader(
     path:      the file; null gives an empty corpus (training without a development set).
     gold_tags: whether the parser sees the XPOS, UPOS, FEATS and LEMMA columns.
     limit:     number of sentences, 0 for all.
+
+    Raises UserError for a negative limit.
     """
+    check_limit("tk_spacy.ConlluCorpus.v1", limit)
 
     def read(nlp: Language) -> Iterator[Example]:
         if path is None:
@@ -36,6 +40,12 @@ def create_conllu_reader(
         yield from read_examples(sentences, nlp, gold_tags=gold_tags)
 
     return read
+
+
+def check_limit(reader: str, limit: int) -> None:
+    """Raises UserError where a corpus reader is to give less than no sentence."""
+    if limit < 0:
+        raise UserError(f"{reader}: limit is {limit}; it must be 0, for all sentences, or more")
 
 
 def read_examples(

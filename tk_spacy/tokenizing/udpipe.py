@@ -9,7 +9,7 @@ from typing import Any
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe.library import udpipe
 from tk_spacy.parsers.udpipe.stored import UdpipeModel
-from tk_spacy.tokenizing.paragraphs import paragraphs
+from tk_spacy.tokenizing.paragraphs import clean, paragraphs
 from tk_spacy.tokenizing.settings import TokenizerSettings
 from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.treebank.surface import Breaks, SurfaceToken, TextSentence, sentence_of_tokens
@@ -69,6 +69,13 @@ class UdpipeTokenizer(UdpipeModel):
         """The same as sentences without tags and tree, numbered from 1."""
         for number, (tokens, breaks) in enumerate(self.split(pieces), start=1):
             yield sentence_of_tokens(tokens, sent_id=str(number), breaks=breaks, path=path)
+
+    def sentence_starts(self, text: str) -> list[int]:
+        """Where in a text its sentences begin, in characters, in order; none where it is blank.
+
+        Raises UserError where UDPipe is not installed.
+        """
+        return [start for start, _ in self._sentences_of(clean(text))]
 
     def _sentences_of(self, text: str) -> list[_Placed]:
         """The sentences of one paragraph, or of a part of it."""

@@ -41,6 +41,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "about": dict(reranker.about),
+        "licence": None if model.component is None else _licence(path),
         "report": model.report.to_dict() if model.report else None,
         "tk_spacy": __version__,
     }
@@ -62,6 +63,11 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
             f"({type(error).__name__}: {error})"
         ) from error
     return tables, facts
+
+
+def _licence(path: Path) -> str:
+    """The licence in the meta.json of a pipeline, empty for none."""
+    return str(json.loads((path / "meta.json").read_text(encoding="utf-8")).get("license") or "")
 
 
 def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
@@ -120,6 +126,8 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB"),
     ]
     rows += _treebank({name: part.to_dict() for name, part in made.treebank.items()})
+    if facts["licence"] is not None:
+        rows.append(("licence", facts["licence"] or "none stated"))
     if made.tagger is not None:
         rows.append(("tagger", tagger_line(str(made.tagger.get("kind")), made.tagger)))
     elif made.parsers_trained:

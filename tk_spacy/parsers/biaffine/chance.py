@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,11 +23,25 @@ def generator() -> np.random.Generator:
 def chance_kept() -> Iterator[None]:
     """Whatever becomes of the global generators while this lasts, they are as before after it."""
     python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
+    # Thinc seeds this one too where it is there; on devices it has further ones.
+    torch = sys.modules.get("torch")
+    of_torch = None if torch is None else torch.get_rng_state()
+    devices = _cuda(torch)
+    of_devices = None if devices is None else devices.get_rng_state_all()
     try:
         yield
     finally:
+        if torch is not None:
+            torch.set_rng_state(of_torch)
+        if devices is not None:
+            devices.set_rng_state_all(of_devices)
         random.setstate(python)
         np.random.set_state(array)  # noqa: NPY002
+
+
+def _cuda(torch: Any) -> Any:
+    """Torch's module of devices, None where there is none that is in use."""
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 
 
 @contextmanager

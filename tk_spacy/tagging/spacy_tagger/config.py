@@ -9,6 +9,9 @@ COMPONENTS = {"XPOS": "tagger", "FEATS": "morphologizer", "LEMMA": "trainable_le
 """The component that gives a column; the morphologizer gives UPOS too."""
 
 
+SHARED = "tagging_tok2vec"
+"""The component that these listen to."""
+
 NOT_HERE = """\
 # So that `spacy debug model` and `debug data` can make the optimizer.
 before_init = {"@callbacks":"tk_spacy.resolve_config.v1"}

@@ -16,6 +16,8 @@ from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.serialization import META
 
 WEIGHTS = "tagger.udpipe"
+SHOWN = 10
+"""Words that an error tells of a sentence that stands in no file."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,8 +50,9 @@ class UdpipeTagger(UdpipeModel):
             for form in sentence.forms:
                 own.addWord(form)
             if not model.tag(own, model.DEFAULT, error):
-                place = f"{sentence.path}:{sentence.line}"
-                raise UserError(f"{place}: UDPipe cannot tag this sentence: {error.message}")
+                raise UserError(
+                    f"{place_of(sentence)}: UDPipe cannot tag this sentence: {error.message}"
+                )
             words = list(own.words)[1:]
             yield Tags(
                 tuple(w.lemma or "_" for w in words),
@@ -70,3 +73,11 @@ class UdpipeTagger(UdpipeModel):
             "columns": tuple(map(str, meta["columns"])),
             "about": cls._about(meta, "columns"),
         }
+
+
+def place_of(sentence: Sentence) -> str:
+    """Where a sentence stands, or how it begins where it comes from no file."""
+    if sentence.path:
+        return f"{sentence.path}:{sentence.line}"
+    more = " ..." if len(sentence) > SHOWN else ""
+    return repr(" ".join(sentence.forms[:SHOWN]) + more)

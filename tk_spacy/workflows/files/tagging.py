@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import chain, islice
+from itertools import groupby, islice, repeat, tee
 from typing import Literal, get_args
 
 from tk_spacy.errors import UserError
 from tk_spacy.tagging.base import Tagger, Tags
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.treebank.data_notes import COLUMNS, FilledColumns, join
+from tk_spacy.treebank.data_notes import COLUMNS, join
 
 TagChoice = Literal["auto", "gold", "own"]
 TAG_CHOICES: tuple[TagChoice, ...] = get_args(TagChoice)
 
-LOOKED_AT = 100
-"""Sentences at the start of a file that say which columns it has filled."""
+LEAST_RUN = 100
+"""Words that follow each other without XPOS, or FEATS, so that these are taken to be missing."""
 BATCH = 64
 NO_VALUE = "_"
+
+Gaps = Mapping[str, Sequence[int]]
+"""The places of words that lack a column, by its name."""
 
 
 @dataclass(slots=True)
 class FileTags:
     """Gives the sentences of one file the tags that they are parsed with.
 
-    choice: "gold" the file's; "own" the tagger's, whatever the file has; "auto" the file's where a
-        column has values in the file's first sentences, the tagger's where it has none; a word
-        without UPOS among others that have it gets all that it lacks from the tagger.
+    choice: "gold" the file's; "own" the tagger's, whatever the file has; "auto" the file's where
+        they are filled, the tagger's where they are "_" (see `find_gaps`), word by word.
     opener: opens the model's tagger, None where it has none; called when it is needed, perhaps
         often (see `of_model`).
     learnt_own: whether the model learnt from its own tagger's tags, so that the file's are worth a
         word.
-    own: columns that were taken from the tagger, known once sentences have come; with single_words
-        only some words', which lacked UPOS.
+    words: how many have passed.  taken: of how many words a column was taken from the tagger, by
+        the column's name.  untagged: how many words without UPOS got tags.
     """
 
     choice: TagChoice
     opener: Callable[[], Tagger | None]
     learnt_own: bool = False
-    own: tuple[str, ...] = ()
-    single_words: int = 0
+    words: int = 0
+    taken: Counter[str] = field(default_factory=Counter)
+    untagged: int = 0
 
     def __call__(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
         """The sentences with their tags, in order, read a little ahead.
@@ -51,8 +55,6 @@ class FileTags:
         if self.choice == "gold":
             yield from sentences
             return
-        stream = iter(sentences)
-        first = list(islice(stream, LOOKED_AT))
         if self.choice == "own":
             tagger = self.opener()
             if tagger is None:
@@ -60,55 +62,62 @@ class FileTags:
                     "tags is 'own', but the model has no tagger: it was trained on gold tags; "
                     "leave it out, or train a model with a tagger"
                 )
-            self.own = tagger.columns
-            replaced: Sequence[str] = tuple(COLUMNS)
-        else:
-            filled = FilledColumns(first)
-            empty = [name for name in COLUMNS if name not in filled]
-            tagger = self.opener() if empty else None
-            replaced = self.own = (
-                () if tagger is None else tuple(name for name in empty if name in tagger.columns)
-            )
-        yield from self._tagged(chain(first, stream), tagger, replaced)
-
-    def _tagged(
-        self, stream: Iterator[Sentence], tagger: Tagger | None, replaced: Sequence[str]
-    ) -> Iterator[Sentence]:
+            yield from self._replaced(iter(sentences), tagger)
+            return
+        stream = find_gaps(sentences)
         while batch := list(islice(stream, BATCH)):
-            if replaced and tagger is not None:
-                tags = list(tagger.tag(batch))
-                for sentence, own in zip(batch, tags, strict=True):
-                    yield self._completed(merged(Tags.of(sentence), own, replaced).put(sentence))
-                continue
-            for sentence in batch:
-                yield self._completed(sentence)
+            yield from self._completed(batch)
 
-    def _completed(self, sentence: Sentence) -> Sentence:
-        """A sentence whose words without UPOS have the tagger's tags."""
-        blank = [i for i, tag in enumerate(sentence.upos) if tag == NO_VALUE]
-        if not blank or self.choice == "own":
-            return sentence
-        tagger = self.opener()
-        if tagger is None:
-            return sentence
-        self.single_words += len(blank)
-        (own,) = tagger.tag([sentence])
-        given = Tags.of(sentence)
-        columns = [list(column) for column in given]
-        for column, mine in zip(columns, own, strict=True):
-            for i in blank:
-                if column[i] == NO_VALUE:
-                    column[i] = mine[i]
-        return Tags(*map(tuple, columns)).put(sentence)
+    def _replaced(self, stream: Iterator[Sentence], tagger: Tagger) -> Iterator[Sentence]:
+        """Sentences with the tagger's tags in place of their own."""
+        while batch := list(islice(stream, BATCH)):
+            for sentence, own in zip(batch, tagger.tag(batch), strict=True):
+                self.words += len(sentence)
+                for name in tagger.columns:
+                    self.taken[name] += len(sentence)
+                yield own.put(sentence)
+
+    def _completed(self, batch: Sequence[tuple[Sentence, Gaps]]) -> Iterator[Sentence]:
+        """Sentences whose gaps are filled by the tagger; it sees no others."""
+        tagger = self.opener() if any(gaps for _, gaps in batch) else None
+        given = () if tagger is None else tagger.columns
+        wanted = [{name: at for name, at in gaps.items() if name in given} for _, gaps in batch]
+        incomplete = [sentence for (sentence, _), gaps in zip(batch, wanted, strict=True) if gaps]
+        own = iter(() if tagger is None else tagger.tag(incomplete))
+        for (sentence, _), gaps in zip(batch, wanted, strict=True):
+            self.words += len(sentence)
+            yield self._filled(sentence, next(own), gaps) if gaps else sentence
+
+    def _filled(self, sentence: Sentence, own: Tags, gaps: Gaps) -> Sentence:
+        """A sentence with the tagger's tags in its gaps."""
+        untagged = [i for i, tag in enumerate(sentence.upos) if tag == NO_VALUE]
+        if any(at in places for at in untagged for places in gaps.values()):
+            self.untagged += len(untagged)
+        columns = Tags.of(sentence)._asdict()
+        for name, places in gaps.items():
+            column, mine = list(columns[COLUMNS[name]]), own.column(name)
+            for i in places:
+                column[i] = mine[i]
+            columns[COLUMNS[name]] = tuple(column)
+            self.taken[name] += len(places)
+        return Tags(**columns).put(sentence)
 
     def note(self) -> str | None:
-        """What was taken from the tagger, in one line; None where nothing was."""
-        found = [join(self.own, "and")] if self.own else []
-        if self.single_words:
-            words = "word" if self.single_words == 1 else "words"
-            found.append(f"tags of {self.single_words} {words} without UPOS")
+        """What was taken from the tagger, and what from the file, in one line.
+
+        None where that goes without saying.
+        """
+        whole = [name for name in COLUMNS if 0 < self.taken[name] == self.words]
+        found = [join(whole, "and")] if whole else []
+        in_part = [name for name in COLUMNS if 0 < self.taken[name] < self.words]
+        if self.untagged and "UPOS" not in whole:
+            found.append(f"tags of {_words(self.untagged, self.words)} without UPOS")
+            in_part = [name for name in in_part if self.taken[name] > self.untagged]
+        found += [f"{name} of {_words(self.taken[name], self.words)}" for name in in_part]
         if found:
-            return f"{join(found, 'and')} by the model's own tagger"
+            mixed = len(found) > len(whole[:1])
+            rest = "; all other tags are the file's" if mixed else ""
+            return f"{join(found, 'and')} by the model's own tagger{rest}"
         if self.learnt_own and self.choice == "auto":
             return "tags are the file's, not the model's own tagger's (--tags own takes those)"
         return None
@@ -121,8 +130,70 @@ def of_model(
     return partial(FileTags, choice, cache(opener), learnt_own)
 
 
-def merged(given: Tags, own: Tags, replaced: Sequence[str]) -> Tags:
-    """Given tags with some columns replaced by others'."""
-    columns = {field: getattr(given, field) for field in Tags._fields}
-    columns |= {COLUMNS[name]: own.column(name) for name in replaced}
-    return Tags(**columns)
+def find_gaps(sentences: Iterable[Sentence]) -> Iterator[tuple[Sentence, Gaps]]:
+    """Each sentence with the words that lack a column, empty where none does.
+
+    A word without UPOS lacks whatever else is "_", too.  One with UPOS lacks LEMMA where that is
+    "_" and its FORM is not.  XPOS and FEATS may be empty by nature, so words with UPOS lack them
+    only in a run of sentences without any that has LEAST_RUN words or is all that the file has.
+    """
+    stream, for_xpos, for_feats = tee(sentences, 3)
+    xpos, feats = _in_empty_run(for_xpos, "xpos"), _in_empty_run(for_feats, "feats")
+    for sentence, no_xpos, no_feats in zip(stream, xpos, feats, strict=True):
+        yield sentence, _gaps(sentence, {"XPOS": no_xpos, "FEATS": no_feats})
+
+
+def _gaps(sentence: Sentence, empty: Mapping[str, bool]) -> Gaps:
+    gaps = {}
+    for name, column in COLUMNS.items():
+        values = getattr(sentence, column)
+        if NO_VALUE not in values:
+            continue
+        places = [
+            i
+            for i, value in enumerate(values)
+            if value == NO_VALUE
+            and (
+                sentence.upos[i] == NO_VALUE
+                or empty.get(name, name == "LEMMA" and sentence.forms[i] != NO_VALUE)
+            )
+        ]
+        if places:
+            gaps[name] = places
+    return gaps
+
+
+def _in_empty_run(sentences: Iterable[Sentence], column: str) -> Iterator[bool]:
+    """Whether each sentence stands in a run of sentences that lack a column; see `find_gaps`.
+
+    Reads at most LEAST_RUN words ahead.
+    """
+    waiting, seen = 0, False
+    for kind, run in groupby(sentences, partial(_kind, column=column)):
+        words = 0
+        if kind != "empty":
+            seen = seen or kind == "filled"
+            yield from repeat(not seen, waiting)
+            waiting = 0
+            yield from (False for _ in run)
+            continue
+        for sentence in run:
+            waiting += 1
+            words += len(sentence) - sentence.upos.count(NO_VALUE)
+            if words >= LEAST_RUN:
+                yield from repeat(True, waiting)
+                waiting = 0
+    yield from repeat(not seen, waiting)
+
+
+def _kind(sentence: Sentence, column: str) -> Literal["untagged", "filled", "empty"]:
+    """What the words with UPOS have in a column; "untagged" where there are none."""
+    if sentence.upos.count(NO_VALUE) == len(sentence):
+        return "untagged"
+    pairs = zip(sentence.upos, getattr(sentence, column), strict=True)
+    filled = any(value != NO_VALUE != upos for upos, value in pairs)
+    return "filled" if filled else "empty"
+
+
+def _words(count: int, of: int) -> str:
+    return f"{count:,} of {of:,} words"

@@ -25,6 +25,7 @@ from tk_spacy.tokenizing.spec import UdpipeTokenizerSpec, make_tokenizer
 from tk_spacy.tokenizing.training_text import multiword_tokens
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import COLUMNS, XPOS_NOTE, part_notes
+from tk_spacy.treebank.licences import Licence, find_licence, licence_note
 from tk_spacy.utils.workdir import (
     check_different,
     check_output,
@@ -40,7 +41,7 @@ HELD_OUT = "held-out"
 """The part that a fold of a cross-validation parses."""
 OVERLAP_WORTH_A_WARNING = 0.5
 MULTIWORD_KEPT = 100
-"""Multiword tokens that a model remembers, so as to say that they are not split."""
+"""Multiword tokens that a model remembers, so as to say where they are not split."""
 MULTIWORD_LEAST = 2
 """Times that such a one occurs."""
 FEW_WORDS = 1000
@@ -58,8 +59,8 @@ class Plan:
         given.
     notes: warnings.  tagger: to be trained, None where the files' tags are learnt from.
     tokenizer: to be trained, None for none.
-    multiword: the words of multiword tokens of train that the model does not split itself, in lower
-        case, by the tokens' forms; the most frequent ones.
+    multiword: the words of multiword tokens of train, in lower case, by the tokens' forms; the most
+        frequent ones.
     treebanks: that the parts come from.  told: what was made of them, in a line each.
     folds: of the jackknife, or of cross-validation.
     """
@@ -76,6 +77,14 @@ class Plan:
     told: tuple[str, ...] = ()
     title: str = ""
     folds: int = DEFAULT_FOLDS
+
+    @property
+    def licences(self) -> dict[str, Licence]:
+        """What the treebanks' folders say of their licences; a single one has the user's title."""
+        if len(self.treebanks) == 1:
+            return {self.title: find_licence(self.treebanks[0].folder)}
+        learnt = [treebank for treebank in self.treebanks if "train" in treebank.files]
+        return {bank.name: find_licence(bank.folder) for bank in learnt or self.treebanks}
 
     @property
     def dev(self) -> list[Sentence]:
@@ -160,6 +169,9 @@ def make_plan(options: TrainOptions) -> Plan:
     if options.tags == "own":
         plan = _with_tagger(plan)
     plan = _with_tokenizer(plan)
+    if any(parser.kind != FILE for parser in plan.parsers):
+        note = licence_note(options.licence, plan.licences)
+        plan = replace(plan, told=(*plan.told, note))
     if options.cross_validation:
         _check_cross_validation(plan)
     elif plan.jackknifes and len(train.sentences) < 2 * plan.folds:
@@ -281,6 +293,10 @@ def _with_tagger(plan: Plan) -> Plan:
             raise  # it names the line
         except UserError as error:
             raise UserError(f"{plan.parts['train'].label}: {error}") from error
+    if tagger.kind == "spacy":
+        from tk_spacy.pipeline.assembly import check_shared_name  # noqa: PLC0415  (imports spaCy)
+
+        check_shared_name(plan.parsers)
     return replace(plan, tagger=tagger)
 
 
@@ -307,14 +323,15 @@ def _with_tokenizer(plan: Plan) -> Plan:
                 raise UserError(f"{plan.parts['train'].label}: {error}; leave it out") from error
             spec = None
             note = f"{plan.parts['train'].label}: {error}; the model reads words, not text"
+    # Kept in any case: the model's components may come into a pipeline with another tokenizer.
+    multiword = _multiword(train)
     if spec is not None:
-        return replace(plan, tokenizer=spec)
-    multiword = _unsplit(train)
+        return replace(plan, tokenizer=spec, multiword=multiword)
     notes = [*plan.notes, *([note] if note else []), *multiword_notes(train, multiword)]
     return replace(plan, notes=tuple(notes), multiword=multiword)
 
 
-def _unsplit(train: Sequence[Sentence]) -> dict[str, str]:
+def _multiword(train: Sequence[Sentence]) -> dict[str, str]:
     """The most frequent multiword tokens that are never a word, and their words."""
     known = {form.lower() for sentence in train for form in sentence.forms}
     found: dict[str, str] = {}

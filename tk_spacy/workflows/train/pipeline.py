@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -227,7 +227,7 @@ def _save_model(
         reranker.write_files(directory)
         return
     from tk_spacy.pipeline.assembly import make_pipeline  # noqa: PLC0415  (imports spaCy)
-    from tk_spacy.pipeline.model_meta import describe, spacy_scores, stated_licence  # noqa: PLC0415
+    from tk_spacy.pipeline.model_meta import describe, spacy_scores  # noqa: PLC0415
 
     options = plan.options
     title = plan.title
@@ -251,21 +251,13 @@ def _save_model(
         version=options.version,
         licence=options.licence,
         treebank=title,
-        licences=_licences(plan, stated_licence),
+        licences={name: licence.text for name, licence in plan.licences.items()},
         parsers=[name for source in opened for name in source.names],
         performance=spacy_scores(gold, parsed, tags=own_tags),
         own_tags=own_tags,
         scored_on=CROSS_VALIDATION if options.cross_validation else "dev",
     )
     nlp.to_disk(directory)
-
-
-def _licences(plan: Plan, stated: Callable[[Path], str]) -> dict[str, str]:
-    """What the treebanks' folders say of their licences; a single one has the user's title."""
-    if len(plan.treebanks) == 1:
-        return {plan.title: stated(plan.treebanks[0].folder)}
-    learnt = [treebank for treebank in plan.treebanks if "train" in treebank.files]
-    return {bank.name: stated(bank.folder) for bank in learnt or plan.treebanks}
 
 
 def _provenance(plan: Plan, lists: Sequence[CandidateList]) -> Provenance:

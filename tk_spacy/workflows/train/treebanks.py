@@ -23,6 +23,7 @@ _PART = re.compile(
     r"(?:(?P<stem>.+)-ud-)?(?P<part>train|dev|test)(?P<piece>(?<=-ud-train)[-_\d].*)?"
 )
 _HEADING = re.compile(r"^#+[ \t]*(UD_\w[\w-]*)", re.MULTILINE)
+_NAME = re.compile(r"\bUD[_ ]([A-Z]\w*(?: [A-Z]\w*)?-[A-Z]\w*)")
 _CALLED = "train.conllu, dev.conllu or test.conllu, or so after NAME-ud-"
 
 
@@ -259,7 +260,7 @@ def _name_of_file(train: Path) -> str:
 
 
 def _named_in_readme(folder: Path) -> str:
-    """The treebank that a README is headed with, empty where there is none."""
+    """The treebank that a README is headed with, or names first; empty where there is none."""
     for path in sorted(folder.glob("README*")):
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
@@ -267,4 +268,6 @@ def _named_in_readme(folder: Path) -> str:
             continue
         if found := _HEADING.search(text):
             return found[1]
+        if found := _NAME.search(text):
+            return f"UD_{found[1].replace(' ', '_')}"
     return ""
