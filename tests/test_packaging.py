@@ -77,6 +77,7 @@ def test_packaging_configs_are_installed() -> None:
         ("spacy_factories", "tk_columns"),
         ("spacy_factories", "tk_parser"),
         ("spacy_factories", "tk_projective"),
+        ("spacy_factories", "tk_sentences"),
         ("spacy_factories", "tk_reranker"),
         ("spacy_factories", "tk_transition"),
         ("spacy_factories", "tk_udpipe"),
