@@ -196,8 +196,9 @@ def checked_vectors(starts, ids, counts, n_features):
     ids = checked("ids", ids, np.int32, None)
     check_starts(starts, len(ids), "starts")
     check_values(ids, 0, <int32_t>(n_features - 1), "ids")
-    if starts[0] or starts[len(starts) - 1] != len(ids):
-        raise ValueError(f"starts run from {starts[0]} to {starts[-1]}, expected 0 to {len(ids)}")
+    end = starts[len(starts) - 1]
+    if starts[0] or end != len(ids):
+        raise ValueError(f"starts run from {starts[0]} to {end}, expected 0 to {len(ids)}")
     if counts is None:
         counts = np.ones(len(ids), dtype=np.int32)
     return starts, ids, checked("counts", counts, np.int32, len(ids))

@@ -5,11 +5,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tk_spacy.selection.corpus import Corpus
-from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.array_types import Float64, Int32, Int64
 
 PARTS: Final[int]
-
-Int64 = NDArray[np.int64]
 
 class TooManyPatternsError(MemoryError): ...
 

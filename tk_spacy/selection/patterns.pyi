@@ -1,10 +1,9 @@
 from typing import Final
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tk_spacy.selection.corpus import Corpus
-from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.array_types import Float64, Int32, Int64
 
 MAX_FEATURES: Final[int]
 MAX_ORDER: Final[int]
@@ -14,9 +13,9 @@ class PatternTable:
     def __init__(self, parents: ArrayLike, steps: ArrayLike, *, trees: bool) -> None: ...
     def __len__(self) -> int: ...
     @property
-    def parents(self) -> NDArray[np.int64]: ...
+    def parents(self) -> Int64: ...
     @property
-    def steps(self) -> NDArray[np.int64]: ...
+    def steps(self) -> Int64: ...
     @property
     def orders(self) -> Int32: ...
     def scores(

@@ -19,9 +19,8 @@ from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.gradient_mining import PARTS, TooManyPatternsError, mine, nothing_carried
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
-from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.array_types import Float64, Int32, Int64
 
-Int64 = NDArray[np.int64]
 Carried = list[tuple[Int64, Int64, Float64]]
 Mined = tuple[Int64, Int64, Float64, Int32, Int32, NDArray[np.bool_]]
 

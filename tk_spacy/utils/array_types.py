@@ -7,4 +7,5 @@ from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
 Intp = NDArray[np.intp]
