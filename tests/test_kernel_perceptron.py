@@ -51,7 +51,7 @@ def explicit(trees, oracles, kernel, iterations):
             step += 1
             scores = [sum(w * kernel(tree, s) for s, w, _ in support) for tree in candidates]
             best = scores.index(max(scores))
-            if best != oracle:
+            if candidates[best][0] != candidates[oracle][0]:
                 share = (total - step + 1) / total
                 support += [(candidates[oracle], 1, share), (candidates[best], -1, -share)]
     return lambda tree: sum(a * kernel(tree, s) for s, _, a in support), len(support) // 2

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tk_spacy.kernels.forest import Forest
 from tk_spacy.kernels.polynomial_kernel import PolynomialSupport
@@ -199,12 +200,13 @@ class TreeModel:
 class Visited(Generic[Prepared]):
     """A training list between visits.
 
-    prepared: for the kernel.  oracle: the candidate to be preferred.  scores: float64[k], by the
-    first `mark` updates.
+    prepared: for the kernel.  oracle: the candidate to be preferred.  alike: bool[k], which
+    candidates have its arcs.  scores: float64[k], by the first `mark` updates.
     """
 
     prepared: Prepared
     oracle: int
+    alike: NDArray[np.bool_]
     scores: Float64
     mark: int = 0
 
@@ -220,11 +222,16 @@ def train_perceptron(
 ) -> int:
     """Train an averaged perceptron in the given order of the lists; returns its updates.
 
-    oracles: the candidate of each list that should win.  Of equally good candidates the first is
-    chosen.
+    oracles: the candidate of each list that should win; one with the same arcs is as good.  Of
+    candidates with equal scores the first is chosen.
     """
     items = [
-        Visited(model.prepare(arcs), oracle, np.zeros(len(arcs.heads)))
+        Visited(
+            model.prepare(arcs),
+            oracle,
+            (arcs.members == arcs.members[oracle]).all(axis=1),
+            np.zeros(len(arcs.heads)),
+        )
         for arcs, oracle in zip(lists, oracles, strict=True)
     ]
     total, step = iterations * len(items), 0
@@ -239,7 +246,7 @@ def train_perceptron(
                     (recent,) = model.scores([item.prepared], since=item.mark, n_threads=1)
                     scores = scores + recent
                 best = int(scores.argmax())
-                if best != item.oracle:
+                if not item.alike[best]:
                     model.add(
                         item.prepared, item.oracle, best,
                         weight=1.0, averaged=(total - step + 1) / total,
