@@ -699,26 +699,25 @@ BUGS = [
     ),
     Bug(
         "the tags of a file are replaced where it has them",
-        "empty = [name for name in COLUMNS if name not in filled]",
-        "empty = list(COLUMNS)",
+        "            if value == NO_VALUE\n            and (",
+        "            if True\n            and (",
         (TAGS,),
     ),
     Bug(
         "own tags are asked for and the file's are kept",
-        "replaced: Sequence[str] = tuple(COLUMNS)",
-        "filled = FilledColumns(first)\n"
-        "            replaced: Sequence[str] = [name for name in COLUMNS if name not in filled]",
+        "                yield own.put(sentence)",
+        "                yield sentence",
         (TAGS,),
     ),
     Bug(
         "a word without UPOS among others stays without",
-        "blank = [i for i, tag in enumerate(sentence.upos) if tag == NO_VALUE]",
-        "blank: list[int] = []",
+        "                sentence.upos[i] == NO_VALUE\n                or",
+        "                False\n                or",
         (TAGS,),
     ),
     Bug(
         "the tagger's tags are said to be the file's",
-        'found = [join(self.own, "and")] if self.own else []',
+        'found = [join(whole, "and")] if whole else []',
         "found: list[str] = []",
         (TAGS,),
     ),

@@ -322,7 +322,10 @@ def test_cli_train_with_a_directory_of_trees(tmp_path: Path) -> None:
         ("--views sampling --view-file x.dev=d", "add file:x to the parsers"),
         ("--views file:a:b --view-file a:b.train=d", "'a:b' cannot name a parser"),
         ("--views sampling,file:x --view-file x.test=d", "x.test would have no effect"),
-        ("--views other", "choose from sampling, spacy, biaffine, udpipe, transition, file:NAME"),
+        (
+            "--views other",
+            "choose from sampling, spacy, biaffine, udpipe, transition, projective, file:NAME",
+        ),
         (
             "--views file:x --view-file x.train={train} --view-file x.dev={dev}",
             "file:x has one tree a sentence, which leaves no choice",

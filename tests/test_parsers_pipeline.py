@@ -106,7 +106,8 @@ def test_sampling_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         patch.setattr("tk_spacy.parsers.sampling.spec.train_sampling_parser", None)
         recorder = Recorder()
         train_pipeline(sampling_options(tmp_path / "again", workdir=work), progress=recorder)
-    estimated, *notes = recorder.notes
+    licence, estimated, *notes = recorder.notes
+    assert licence.startswith("licence of the model: none")
     assert estimated.startswith("preset standard: about 10 seconds on 1 core")
     assert notes == [
         f"taken over from {work}: sampling parser of all of train",

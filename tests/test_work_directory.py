@@ -170,7 +170,7 @@ def test_training_makes_again_what_is_damaged(tmp_path: Path) -> None:
     recorder = Recorder()
     train_pipeline(sampling_options(tmp_path / "again", workdir=work), progress=recorder)
     folds = work / "folds"
-    assert recorder.notes[1:] == [  # the first is the estimate
+    assert recorder.notes[2:] == [  # the first ones are the licence and the estimate
         f"damaged in {work} and made again: sampling parser of all of train",
         f"taken over from {folds}: sampling parser of fold 1",
         f"damaged in {folds} and made again: lists of fold 1; sampling parser of fold 2",
