@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from reference_subtrees import combinations_of_arcs, sub_feature_trees
 from test_kernel_perceptron import random_lists
+from test_tree_kernel import ragged
 
+from tk_spacy.selection.basic import ArcLists
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.gradient_mining import (
     PARTS,
@@ -137,6 +139,51 @@ def test_a_pattern_with_a_weight_survives_whatever_its_counts(trees, contested):
             new -= 4 * side
             expected[name] = plus, minus, new if new * side > 0 else 0.0
     assert survivors(found, trees=trees) == expected
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 3])
+@pytest.mark.parametrize("most", [2, 4])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_what_trees_have_in_common_changes_no_gradient(threshold, most, n_threads):
+    lists, candidates, _ = random_lists(threshold, 30)
+    samples = samples_of(candidates, 1)
+    options = {"trees": True, "threshold": threshold, "max_order": most, "n_threads": n_threads}
+    corpus = Corpus(lists, N_FEATURES)
+    whole, apart = (
+        survivors(
+            mine(corpus, *columns(samples), nothing_carried(), contested=contested, **options),
+            trees=True,
+        )
+        for contested in (False, True)
+    )
+    assert apart.keys() <= whole.keys()
+    counted_in_all = [sum(int(a + b) for a, b, _ in kept.values()) for kept in (whole, apart)]
+    assert counted_in_all[1] < counted_in_all[0]
+    for name, (better, worse, weight) in whole.items():
+        if weight:
+            assert apart[name][2] == weight
+        if name in apart:
+            assert apart[name][0] <= better
+            assert apart[name][1] <= worse
+            assert apart[name][2] == weight
+    assert any(weight for *_, weight in whole.values())
+
+
+def test_trees_of_the_same_arcs_leave_nothing_to_count():
+    # The first sample's trees differ in one arc, and the words on its left in none.
+    heads = np.array([[2, 0, 2, 3, 4], [2, 0, 2, 3, 3]], dtype=np.int32)
+    members = np.array([[0, 1, 2, 3, 4], [0, 1, 2, 3, 5]], dtype=np.int32)
+    features = [[0], [1], [2], [3], [4], [5]]
+    arcs = ArcLists(heads, members, *ragged(features))
+    found = mine(
+        Corpus([arcs], N_FEATURES), [0], [0], [1], nothing_carried(), trees=True, threshold=0,
+        max_order=2, contested=True,
+    )  # fmt: skip
+    # (0) and (1) are too far from the arcs into word 5; (2) and (3) may still get one of them.
+    assert {name: value[:2] for name, value in survivors(found, trees=True).items()} == {
+        "(2)": (0, 1), "(3)": (1, 1), "(4)": (1, 0), "(5)": (0, 1), "(3(4))": (1, 0),
+        "(2(5))": (0, 1), "(3)(5)": (0, 1),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("trees", [False, True])

@@ -12,6 +12,13 @@ The weight of a survivor moves against the gradient: by step * (#f+ - #f- - C * 
 at 0; one that is 0 moves only where |#f+ - #f-| > C, by what is above C.  (The print of line 12
 adds C * sign(w), which would let weights grow.)
 
+What both trees of a sample have cancels out in the gradient, though not in the counts.  `contested`
+leaves it out of these, which is the same gradient and a tighter bound: in the space of arcs, arcs
+that both trees have; in that of trees, occurrences without an arc whose head or left sibling is
+another one in the other tree, as far as they cannot get such an arc by further steps either.  (An
+occurrence's beginnings are counted where it is, so the counts still cannot rise with the order.)
+There the gradient is taken from the occurrences that do have one.
+
 Patterns are parted by their first feature into PARTS that know nothing of each other, so threads
 work on them apart, and the result is the same for any number of threads.
 """
@@ -19,7 +26,7 @@ work on them apart, and the result is the same for any number of threads.
 from cython.parallel cimport prange
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 
 import numpy as np
 
@@ -28,7 +35,7 @@ from tk_spacy.selection.bloom cimport (
 )
 from tk_spacy.selection.corpus cimport Corpus, Lists, Tree, features_of, get_tree
 from tk_spacy.selection.patterns cimport (
-    FEATURE_BITS, NOWHERE, Patterns, add_pattern, cut_patterns, find_pattern, free_patterns,
+    FEATURE_BITS, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern, free_patterns,
     make_patterns, parent_of, pattern_key, walk_arc, walk_tree,
 )
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
@@ -46,11 +53,12 @@ cdef enum:
 
 
 cdef struct Part:
-    # The patterns that begin with one of some features, and their counts (#f+ and #f-).
+    # The patterns that begin with one of some features, their counts (#f+ and #f-) and gradients.
     Patterns patterns
     int32_t number
     int32_t *better
     int32_t *worse
+    int32_t *gradients
     double *weights
     uint8_t *survives
     Py_ssize_t room
@@ -63,7 +71,7 @@ cdef struct Samples:
     const int32_t *worse
     Py_ssize_t n
     bint trees
-    bint contested          # only arcs that one of the two trees has alone
+    bint contested
 
 
 cdef struct Limits:
@@ -81,6 +89,8 @@ cdef struct Walk:
     int most                # how often one must have come to be proposed
     Bloom *bloom
     int32_t *counts
+    int32_t sign            # of what is counted, in the gradient
+    Reach reach             # of trees, where only contested occurrences count
     Py_ssize_t max_patterns
 
 
@@ -100,7 +110,7 @@ def mine(
     patterns that have a weight, closed under prefixes; see PatternTable.
     trees: the space of trees, else that of arcs.  threshold: C, 0 or more.  max_order: features of
     a pattern, at most.  filter_bytes: of a part's filter, a power of two.  max_patterns: in all.
-    contested: in the space of arcs, count only arcs that are in one of a sample's two trees.
+    contested: leave out of the counts what a sample's two trees have in common.
 
     Returns for each part (parents, steps, weights, better, worse, survives): int64, int64, float64,
     int32, int32 and bool, of its survivors and of what they grow from.
@@ -218,6 +228,7 @@ cdef void free_part(Part *part) noexcept nogil:
     free_patterns(&part.patterns)
     free(part.better)
     free(part.worse)
+    free(part.gradients)
     free(part.weights)
     free(part.survives)
 
@@ -236,6 +247,10 @@ cdef int make_room(Part *part) noexcept nogil:
     if grown == NULL:
         return 1
     part.worse = <int32_t *>grown
+    grown = realloc(part.gradients, room * sizeof(int32_t))
+    if grown == NULL:
+        return 1
+    part.gradients = <int32_t *>grown
     grown = realloc(part.weights, room * sizeof(double))
     if grown == NULL:
         return 1
@@ -245,7 +260,7 @@ cdef int make_room(Part *part) noexcept nogil:
         return 1
     part.survives = <uint8_t *>grown
     for i in range(part.room, room):
-        part.better[i] = part.worse[i] = 0
+        part.better[i] = part.worse[i] = part.gradients[i] = 0
         part.weights[i] = 0.0
         part.survives[i] = 0
     part.room = room
@@ -281,6 +296,7 @@ cdef Py_ssize_t run_order(
     cdef int round
     walk.part, walk.order, walk.bloom = part, order, bloom
     walk.max_patterns = limits.max_patterns
+    walk.reach.max_order, walk.reach.has_marked = limits.max_order, True
     # A count of `most` or less may be below the threshold; the basic features are all counted.
     walk.most = 0 if order == 1 else <int>min(<double>MOST_COUNT, limits.threshold)
     walk.mode = PROPOSE
@@ -292,6 +308,7 @@ cdef Py_ssize_t run_order(
     walk.mode = COUNT
     for round in range(2):
         walk.counts = part.better if round == 0 else part.worse
+        walk.sign = 1 if round == 0 else -1
         walk_samples(lists, samples, &walk, round == 0, watch)
     return prune(part, limits, order, first)
 
@@ -307,15 +324,74 @@ cdef void walk_samples(
         if walk.part.failed or is_stopped(watch):
             return
         get_tree(lists, samples.lists[i], samples.better[i] if better else samples.worse[i], &tree)
-        if samples.trees:
-            walk_tree(lists, &tree, mining_step, walk)
-            continue
         get_tree(lists, samples.lists[i], samples.worse[i] if better else samples.better[i], &other)
+        if samples.trees:
+            if not samples.contested:
+                walk_tree(lists, &tree, NULL, mining_step, walk)
+            elif walk_contested(lists, &tree, &other, walk):
+                walk.part.failed = NO_MEMORY
+            continue
         for m in range(tree.n):
             if samples.contested and tree.members[m] == other.members[m]:
                 continue
             ids = features_of(lists, tree.first_arc + tree.members[m], &n)
             walk_arc(ids, n, 0, NOWHERE, 0, mining_step, walk)
+
+
+cdef int walk_contested(
+    const Lists *lists, const Tree *tree, const Tree *other, Walk *walk
+) noexcept nogil:
+    """The occurrences of a tree that another one lacks, and their beginnings; 1: no memory."""
+    cdef Py_ssize_t n = tree.n + 1, word
+    cdef uint8_t *marked = <uint8_t *>calloc(n, 1)
+    cdef int32_t *numbers = <int32_t *>malloc(4 * n * sizeof(int32_t))
+    cdef int32_t *below = numbers
+    cdef int32_t *head = numbers + n
+    cdef int32_t *left = numbers + 2 * n
+    cdef int32_t *left_there = numbers + 3 * n
+    cdef int32_t above, steps
+    if marked == NULL or numbers == NULL:
+        free(marked)
+        free(numbers)
+        return 1
+    for word in range(n):
+        head[word] = left[word] = left_there[word] = 0
+        below[word] = MAX_ORDER_ + 1
+    for word in range(n):
+        if tree.first_child[word]:
+            head[tree.first_child[word]] = <int32_t>word
+    link(tree, left)
+    link(other, left_there)
+    for word in range(1, n):
+        if left[word]:
+            continue
+        above = <int32_t>word
+        while tree.next_sibling[above]:
+            head[tree.next_sibling[above]] = head[word]
+            above = tree.next_sibling[above]
+    for word in range(1, n):
+        if tree.members[word - 1] == other.members[word - 1] and left[word] == left_there[word]:
+            continue
+        marked[word] = 1
+        above, steps = head[word], 1
+        while steps < below[above]:
+            below[above] = steps
+            if above == 0:
+                break
+            above, steps = head[above], steps + 1
+    walk.reach.marked, walk.reach.below = marked, below
+    walk_tree(lists, tree, &walk.reach, mining_step, walk)
+    free(marked)
+    free(numbers)
+    return 0
+
+
+cdef void link(const Tree *tree, int32_t *left) noexcept nogil:
+    """Writes the left sibling of each word that has one."""
+    cdef Py_ssize_t word
+    for word in range(1, tree.n + 1):
+        if tree.next_sibling[word]:
+            left[tree.next_sibling[word]] = <int32_t>word
 
 
 cdef int64_t mining_step(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
@@ -330,6 +406,8 @@ cdef int64_t mining_step(void *context, int64_t node, uint64_t step, int order) 
         child = find_pattern(&part.patterns, node, step)
         if child != NOWHERE:
             walk.counts[child] += 1
+            if walk.reach.has_marked:
+                part.gradients[child] += walk.sign
         return NOWHERE
     if part.failed or node != NOWHERE and not part.survives[node]:
         return NOWHERE
@@ -361,7 +439,7 @@ cdef Py_ssize_t prune(
         if part.survives[i]:
             n += 1
             part.weights[i] = moved(
-                part.weights[i], part.better[i] - part.worse[i], limits.threshold, limits.step
+                part.weights[i], part.gradients[i], limits.threshold, limits.step
             )
         if i < first:
             continue
@@ -369,10 +447,11 @@ cdef Py_ssize_t prune(
             part.patterns.keys[kept] = part.patterns.keys[i]
             part.patterns.orders[kept] = part.patterns.orders[i]
             part.better[kept], part.worse[kept] = part.better[i], part.worse[i]
+            part.gradients[kept] = part.gradients[i]
             part.weights[kept], part.survives[kept] = part.weights[i], 1
             kept += 1
     for i in range(kept, part.patterns.table.n):
-        part.better[i] = part.worse[i] = 0
+        part.better[i] = part.worse[i] = part.gradients[i] = 0
         part.weights[i], part.survives[i] = 0.0, 0
     cut_patterns(&part.patterns, kept)
     return n

@@ -26,6 +26,15 @@ cdef struct Patterns:
 ctypedef int64_t (*Step)(void *context, int64_t node, uint64_t step, int order) noexcept nogil
 
 
+cdef struct Reach:
+    # Which occurrences of tree patterns a walk passes: those with a marked arc, and those that can
+    # still get one before they have max_order features.
+    const uint8_t *marked       # of the arc into each word
+    const int32_t *below        # arcs from a word down to the nearest marked one, that one too
+    int max_order
+    bint has_marked             # OUT: whether the occurrence that is stepped to has a marked arc
+
+
 cdef inline uint64_t pattern_key(int64_t parent, uint64_t step) noexcept nogil:
     return <uint64_t>(parent + 2) << 32 | step
 
@@ -52,8 +61,9 @@ cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
 cdef void walk_arc(
     const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
 ) noexcept nogil
+# reach: NULL for all that occurs.
 cdef void walk_tree(
-    const Lists *lists, const Tree *tree, Step step, void *context
+    const Lists *lists, const Tree *tree, Reach *reach, Step step, void *context
 ) noexcept nogil
 
 

@@ -83,19 +83,19 @@ cdef void walk_arc(
 
 
 cdef void walk_tree(
-    const Lists *lists, const Tree *tree, Step step, void *context
+    const Lists *lists, const Tree *tree, Reach *reach, Step step, void *context
 ) noexcept nogil:
     """Every pattern of a tree, depth first, whose top word is each of its words in turn."""
     cdef int32_t path[MAX_DEPTH]
     cdef int32_t top
     for top in range(tree.n + 1):
         path[0] = top
-        extend_tree(lists, tree, path, 0, NOWHERE, 0, step, context)
+        extend_tree(lists, tree, reach, path, 0, NOWHERE, 0, False, step, context)
 
 
 cdef void extend_tree(
-    const Lists *lists, const Tree *tree, const int32_t *path, int depth, int64_t node, int order,
-    Step step, void *context,
+    const Lists *lists, const Tree *tree, Reach *reach, const int32_t *path, int depth,
+    int64_t node, int order, bint marked, Step step, void *context,
 ) noexcept nogil:
     """path: the words from the top to the last that joined, path[depth]."""
     cdef int32_t word
@@ -103,17 +103,17 @@ cdef void extend_tree(
     if depth + 1 < MAX_DEPTH:
         word = tree.first_child[path[depth]]
         while word:
-            extend_by(lists, tree, path, depth, word, node, order, step, context)
+            extend_by(lists, tree, reach, path, depth, word, node, order, marked, step, context)
             word = tree.next_sibling[word]
     for i in range(1, depth + 1):
         word = tree.next_sibling[path[i]]
         if word:
-            extend_by(lists, tree, path, i - 1, word, node, order, step, context)
+            extend_by(lists, tree, reach, path, i - 1, word, node, order, marked, step, context)
 
 
 cdef void extend_by(
-    const Lists *lists, const Tree *tree, const int32_t *path, int depth, int32_t word,
-    int64_t node, int order, Step step, void *context,
+    const Lists *lists, const Tree *tree, Reach *reach, const int32_t *path, int depth,
+    int32_t word, int64_t node, int order, bint marked, Step step, void *context,
 ) noexcept nogil:
     """By the arc into a word that hangs on path[depth]."""
     cdef int32_t longer[MAX_DEPTH]
@@ -122,8 +122,14 @@ cdef void extend_by(
     cdef int64_t child
     cdef int j
     cdef bint copied = False
+    if reach != NULL:
+        marked = marked or reach.marked[word]
+        if not marked and not reaches(reach, path, depth, word, order + 1):
+            return
     ids = features_of(lists, tree.first_arc + tree.members[word - 1], &n)
     for i in range(n):
+        if reach != NULL:
+            reach.has_marked = marked
         child = step(context, node, <uint64_t>depth << FEATURE_BITS | <uint64_t>ids[i], order)
         if child == NOWHERE:
             continue
@@ -132,7 +138,20 @@ cdef void extend_by(
                 longer[j] = path[j]
             longer[depth + 1] = word
             copied = True
-        extend_tree(lists, tree, longer, depth + 1, child, order + 1, step, context)
+        extend_tree(
+            lists, tree, reach, longer, depth + 1, child, order + 1, marked, step, context
+        )
+
+
+cdef bint reaches(
+    const Reach *reach, const int32_t *path, int depth, int32_t word, int order
+) noexcept nogil:
+    """Whether an occurrence that ends in a word on path[depth] may still get a marked arc."""
+    cdef int32_t nearest = reach.below[word]
+    cdef int i
+    for i in range(depth + 1):
+        nearest = min(nearest, reach.below[path[i]])
+    return order + nearest <= reach.max_order
 
 
 cdef struct Sum:
@@ -331,7 +350,7 @@ cdef void walk(
     cdef int32_t n, m
     get_tree(lists, at, row, &tree)
     if trees:
-        walk_tree(lists, &tree, step, context)
+        walk_tree(lists, &tree, NULL, step, context)
         return
     for m in range(tree.n):
         ids = features_of(lists, tree.first_arc + tree.members[m], &n)
@@ -353,7 +372,7 @@ cdef int score_list(
         for row in range(k):
             context.total = 0.0
             get_tree(lists, at, row, &tree)
-            walk_tree(lists, &tree, add_weight, &context)
+            walk_tree(lists, &tree, NULL, add_weight, &context)
             out[row] = context.total
         return 0
     of_arcs = <double *>malloc((lists.first_arc[at + 1] - lists.first_arc[at] + 1) * sizeof(double))

@@ -36,8 +36,8 @@ class MiningSettings:
         fallen for `patience` of them.
     pretraining: passes of a perceptron over patterns of one and two features, which gives the first
         weights; 0 to begin with none.
-    contested: in the space of arcs, count only arcs in which the right and the chosen tree differ.
-        That is the same gradient, and a tighter bound.
+    contested: leave out of the counts what the right and the chosen tree have in common; the same
+        gradient, and a tighter bound (see `gradient_mining`).
     filter_bytes: of each part's Bloom filter.  max_patterns: a bound on memory.
     """
 
