@@ -143,5 +143,7 @@ def test_refuses_patterns_that_are_no_trie():
     with pytest.raises(ValueError, match="pattern 1 is there twice"):
         PatternTable([-1, -1], [1, 1], trees=False)
     lists, _, gold = random_lists(1, 3)
+    with pytest.raises(ValueError, match="33554433 features, expected 0 to 33554432"):
+        Corpus(lists, (1 << 25) + 1)
     with pytest.raises(ValueError, match="2 right candidates for 3 lists"):
         select_features(Corpus(lists, N_FEATURES), gold[:2], MiningSettings())

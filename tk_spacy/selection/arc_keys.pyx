@@ -22,6 +22,8 @@ cdef const int32_t[:, :, ::1] TABLE = template_table()
 MAX_KINDS = 64
 """Different tags between two words that are features, from the left: a bound for long arcs."""
 
+cdef int MOST_KINDS = MAX_KINDS
+
 
 def arc_keys(fields, heads, modifiers, labels):
     """The keys of the basic features of arcs of one sentence, each arc's in ascending order.
@@ -128,14 +130,11 @@ cdef int over_between(
             if out[i] == key:
                 break
         else:
-            if n == MAX_KINDS_:
+            if n == MOST_KINDS:
                 break
             out[n] = key
             n += 1
     return n
-
-
-cdef int MAX_KINDS_ = MAX_KINDS
 
 
 cdef void sort_keys(uint64_t *keys, int n) noexcept nogil:

@@ -1,10 +1,13 @@
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.selection.basic import ArcLists
 from tk_spacy.utils.array_types import Int32
+
+MAX_FEATURES: Final[int]
 
 class Corpus:
     n_lists: int

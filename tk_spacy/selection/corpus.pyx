@@ -7,13 +7,20 @@ import numpy as np
 from tk_spacy.utils.index_checks cimport check_values
 
 
+MAX_FEATURES = 1 << 25
+"""Basic features that may be numbered: a step of a pattern has so many bits for them."""
+
+
 cdef class Corpus:
     """Candidate lists, each an ArcLists, with features 0..n_features-1.
 
-    Raises ValueError for a list whose arrays do not fit together.
+    Raises ValueError for a list whose arrays do not fit together, and for more features than a
+    pattern's step has room for.
     """
 
     def __init__(self, lists, n_features):
+        if not 0 <= n_features <= MAX_FEATURES:
+            raise ValueError(f"{n_features} features, expected 0 to {MAX_FEATURES}")
         self.n_lists = len(lists)
         self.n_features = n_features
         self._members = [item.members for item in lists]

@@ -5,7 +5,6 @@ from numpy.typing import ArrayLike
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.utils.array_types import Float64, Int32, Int64
 
-MAX_FEATURES: Final[int]
 MAX_ORDER: Final[int]
 
 class PatternTable:

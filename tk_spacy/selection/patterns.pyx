@@ -17,9 +17,10 @@ from tk_spacy.selection.corpus cimport features_of, get_tree
 from tk_spacy.selection.key_table cimport add_key, clear_keys, free_keys, make_keys
 from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.selection.corpus import MAX_FEATURES
 from tk_spacy.utils.array_checks import checked
 
-MAX_FEATURES = 1 << FEATURE_BITS
+assert MAX_FEATURES == 1 << FEATURE_BITS
 MAX_ORDER = 255
 
 

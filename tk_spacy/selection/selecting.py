@@ -107,7 +107,7 @@ def select_features(
     stopped, best, since = None, np.inf, 0
     same = corpus.same_trees(right)
     try:
-        carried = _pretrained(corpus, right, settings, n_threads=n_threads)
+        carried = _pretrained(corpus, right, same, settings, n_threads=n_threads)
     except TooManyPatternsError as error:
         table, weights = joined(nothing_carried(), trees=settings.trees)
         return Selection(table, weights, stopped=f"{error} in pre-training; it has none")
@@ -145,13 +145,18 @@ def select_features(
 
 
 def _pretrained(
-    corpus: Corpus, right: NDArray[np.int32], settings: MiningSettings, *, n_threads: int | None
+    corpus: Corpus,
+    right: NDArray[np.int32],
+    same: Sequence[NDArray[np.bool_]],
+    settings: MiningSettings,
+    *,
+    n_threads: int | None,
 ) -> Carried:
     """The patterns of one and two features with a perceptron's weights."""
     if not settings.pretraining:
         return nothing_carried()
     order = min(2, settings.max_order)
-    chosen = _strangers(right, corpus.same_trees(right))
+    chosen = _strangers(right, same)
     several = np.flatnonzero(chosen != right)
     parts = _mine(
         corpus, several, right[several], chosen[several], nothing_carried(), settings,

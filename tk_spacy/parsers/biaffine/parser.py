@@ -13,7 +13,6 @@ from spacy.util import registry
 from thinc.api import Model
 
 from tk_spacy.kbest.candidates import (
-    MAX_K,
     CandidateList,
     LabelInventory,
     check_aligned,
@@ -36,6 +35,7 @@ from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.parsers.biaffine.weights import check_weights, take_old_weights
+from tk_spacy.parsers.listing_parser import InventoryIds, checked_k
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.serialization import META, from_npz
 
@@ -132,13 +132,8 @@ class BiaffineParser(StoredParser):
 
         inventory: where their labels get ids.  recent: remembers what `score` asks for next.
         """
-        if not isinstance(k, int | np.integer):
-            raise TypeError(f"k is {k!r}, expected a whole number")
-        if not 1 <= k <= MAX_K:
-            raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
-        return list_cut(
-            sentences, lambda pieces: self._kbest(pieces, int(k), inventory, recent), int(k)
-        )
+        k = checked_k(k)
+        return list_cut(sentences, lambda pieces: self._kbest(pieces, k, inventory, recent), k)
 
     def _kbest(
         self,
@@ -147,7 +142,7 @@ class BiaffineParser(StoredParser):
         inventory: LabelInventory,
         recent: RecentScores | None,
     ) -> Generator[CandidateList, None, None]:
-        table = np.full(len(self.labels), -1, dtype=np.int32)
+        ids = InventoryIds(self.labels, inventory)
         share = self.settings.label_share
 
         def best(_: int, scores: SentenceScores) -> Any:
@@ -155,10 +150,8 @@ class BiaffineParser(StoredParser):
 
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 1)):
             for heads, labels, totals in self._map(batch, best, recent=recent):
-                for j in np.unique(labels[table[labels] < 0]).tolist():
-                    table[j] = inventory.add(self.labels[j])
                 yield CandidateList.from_arrays(
-                    heads, table[labels], totals[:, None], inventory=inventory,
+                    heads, ids(labels), totals[:, None], inventory=inventory,
                     sources=("biaffine",),
                 )  # fmt: skip
 

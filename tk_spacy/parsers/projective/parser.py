@@ -12,15 +12,8 @@ import srsly
 from numpy.typing import NDArray
 
 from tk_spacy.features.schema import Schema
-from tk_spacy.kbest.candidates import (
-    MAX_K,
-    CandidateList,
-    LabelInventory,
-    check_aligned,
-    in_batches,
-)
-from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
-from tk_spacy.parsers.base import StoredParser
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
+from tk_spacy.parsers.listing_parser import InventoryIds, ListingParser, flat_trees, owners_of
 from tk_spacy.parsers.projective.decoder import Scorer, decode, score_trees
 from tk_spacy.parsers.projective.kind import FORMAT
 from tk_spacy.parsers.projective.labels import Labeller, label_trees
@@ -41,8 +34,12 @@ Found = tuple[Int32, Int32, Float64, bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ProjectiveParser(StoredParser):
+class ProjectiveParser(ListingParser):
     """A trained projective parser.
+
+    Lists are searched exactly before lifted arcs go back to where their labels tell; what they then
+    score may change the order.  A tree's score is that of its parts, less what its labels, word by
+    word, score less than the best ones there; one with crossing arcs is made projective first.
 
     schema: the values of words that it reads, and its labels, marked ones too (see `marks`).
     settings: as trained.
@@ -88,16 +85,6 @@ class ProjectiveParser(StoredParser):
         """The column that it reads as tags."""
         return {"pos": self.schema.pos_column}
 
-    def parse(
-        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
-    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
-        """The best tree of each sentence: heads int32[n], and DEPREL values.
-
-        Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
-        and `score` do likewise.
-        """
-        return parse_cut(sentences, lambda pieces: self._parse(pieces, n_threads), self.labels)
-
     def _parse(
         self, sentences: Iterable[Sentence], n_threads: int | None
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
@@ -106,28 +93,6 @@ class ProjectiveParser(StoredParser):
             for heads, labels, _, _ in found:
                 yield heads[0], tuple([names[i] for i in labels[0].tolist()])
 
-    def kbest(
-        self,
-        sentences: Sequence[Sentence],
-        *,
-        k: int,
-        inventory: LabelInventory,
-        n_threads: int | None = None,
-    ) -> Iterator[CandidateList]:
-        """The list of each sentence: at most k distinct trees, best first.
-
-        inventory: where their labels get ids.
-        The search is exact before lifted arcs go back to where their labels tell; what they then
-        score may change the order.
-        """
-        if not isinstance(k, int | np.integer):
-            raise TypeError(f"k is {k!r}, expected a whole number")
-        if not 1 <= k <= MAX_K:
-            raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
-        return list_cut(
-            sentences, lambda pieces: self._kbest(pieces, int(k), inventory, n_threads), int(k)
-        )
-
     def _kbest(
         self,
         sentences: Iterable[Sentence],
@@ -135,16 +100,14 @@ class ProjectiveParser(StoredParser):
         inventory: LabelInventory,
         n_threads: int | None,
     ) -> Generator[CandidateList, None, None]:
-        table = np.full(len(self.labels), -1, dtype=np.int32)
+        ids = InventoryIds(self.labels, inventory)
         for batch, found in self._found(sentences, k, n_threads):
             lists = []
             for heads, labels, scores, _ in found:
-                for i in np.unique(labels[table[labels] < 0]).tolist():
-                    table[i] = inventory.add(self.labels[i])
                 lists.append(
                     CandidateList.from_arrays(
                         heads,
-                        table[labels],
+                        ids(labels),
                         scores[:, None],
                         inventory=inventory,
                         sources=("projective",),
@@ -169,7 +132,7 @@ class ProjectiveParser(StoredParser):
                 np.ascontiguousarray(cells[rows.start : rows.stop - 1, :count].T)
                 for rows, count in zip(map(corpus.rows, range(len(corpus))), counts, strict=True)
             ]
-            owners = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            owners = owners_of(counts)
             flat = np.concatenate([heads.ravel() for heads in trees])
             labels, _ = label_trees(self._labeller, *where, owners, flat, n_threads=n_threads)
             found: list[Found] = []
@@ -181,36 +144,6 @@ class ProjectiveParser(StoredParser):
                 found.append((*plain, row[: len(heads)], self._marks.any_in(own[:, 1:])))
             yield batch, found
 
-    def score(
-        self,
-        sentences: Sequence[Sentence],
-        lists: Sequence[CandidateList],
-        *,
-        n_threads: int | None = None,
-    ) -> list[NDArray[np.float64]]:
-        """The score of any tree: float64[k] for each list.
-
-        That of its parts, less what its labels, word by word, score less than the best ones there.
-        A tree with crossing arcs is made projective first.  NaN for a tree with a label that the
-        parser does not know.
-        """
-        check_aligned(sentences, lists)
-        return score_cut(
-            sentences, lists, lambda pieces, trees: self._score(pieces, trees, n_threads)
-        )
-
-    def _score(
-        self,
-        sentences: Sequence[Sentence],
-        lists: Sequence[CandidateList],
-        n_threads: int | None,
-    ) -> list[NDArray[np.float64]]:
-        out: list[NDArray[np.float64]] = []
-        pairs = zip(sentences, lists, strict=True)
-        for batch in in_batches(pairs, lambda pair: pair[1].heads.size):
-            out += self._score_batch([s for s, _ in batch], [t for _, t in batch], n_threads)
-        return out
-
     def _score_batch(
         self,
         sentences: Sequence[Sentence],
@@ -219,20 +152,10 @@ class ProjectiveParser(StoredParser):
     ) -> list[NDArray[np.float64]]:
         corpus = encode(self.schema, sentences)
         where = (corpus.fields, corpus.starts, corpus.lengths)
-        heads: list[Int32] = []
-        labels: list[Int32] = []
-        for trees in lists:
-            for rows, values, fill in zip(
-                (heads, labels), self._marks.made_projective(trees), (0, -1), strict=True
-            ):
-                padded = np.pad(values, ((0, 0), (1, 0)), constant_values=fill)
-                rows.append(padded.astype(np.int32).ravel())
-        owners = np.concatenate([[0], np.cumsum([len(trees) for trees in lists])]).astype(np.int32)
-        cells = np.concatenate(heads)
+        cells, labels = flat_trees(self._marks.made_projective(trees) for trees in lists)
+        owners = owners_of(map(len, lists))
         scores = score_trees(self._scorer, *where, owners, cells, n_threads=n_threads)
-        _, less = label_trees(
-            self._labeller, *where, owners, cells, np.concatenate(labels), n_threads=n_threads
-        )
+        _, less = label_trees(self._labeller, *where, owners, cells, labels, n_threads=n_threads)
         return [(scores + less)[a:b] for a, b in pairwise(owners.tolist())]
 
     # Storage

@@ -17,17 +17,15 @@ from tk_spacy.features.part_types import ARC, PART_TYPES
 from tk_spacy.features.parts import extract_parts
 from tk_spacy.features.schema import FIRST_ID, Schema
 from tk_spacy.kbest.candidates import (
-    MAX_K,
     SHORT_LIST,
     CandidateList,
     LabelInventory,
-    check_aligned,
     in_batches,
 )
 from tk_spacy.kbest.label_tables import LabelTables
-from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
+from tk_spacy.kbest.long_sentences import list_cut
 from tk_spacy.kernels.support import Support
-from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.listing_parser import InventoryIds, ListingParser, checked_k
 from tk_spacy.parsers.sampling.kernel.decoding import decode_with_kernel
 from tk_spacy.parsers.sampling.kernel.model import PAIRS, SearchKernel, part_slots
 from tk_spacy.parsers.sampling.search.decoder import Scorer, decode
@@ -64,8 +62,8 @@ of LAS; beside other parsers nothing on three dev sets, and the search is three 
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SamplingParser(StoredParser):
-    """A trained sampling parser.
+class SamplingParser(ListingParser):
+    """A trained sampling parser.  Arcs that its pruner would not keep are scored like any other.
 
     schema: fields and their values.  settings: as trained.
     weights: float32[2 ** bits + n_cells].  pruner: float32[2 ** pruner_bits].
@@ -130,16 +128,6 @@ class SamplingParser(StoredParser):
             },
         }
 
-    def parse(
-        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
-    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
-        """The best tree of each sentence: heads int32[n], and DEPREL values.
-
-        Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
-        and `score` do likewise.
-        """
-        return parse_cut(sentences, lambda pieces: self._parse(pieces, n_threads), self.labels)
-
     def _parse(
         self, sentences: Iterable[Sentence], n_threads: int | None
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
@@ -163,10 +151,7 @@ class SamplingParser(StoredParser):
             among fewer heads.
         Raises UserError where the parser's trees may have several roots, which no list can hold.
         """
-        if not isinstance(k, int | np.integer):
-            raise TypeError(f"k is {k!r}, expected a whole number")
-        if not 1 <= k <= MAX_K:
-            raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
+        k = checked_k(k)
         if not self.settings.single_root:
             raise UserError(
                 "a k-best list holds trees with one root, and this parser was trained for several; "
@@ -174,24 +159,21 @@ class SamplingParser(StoredParser):
             )
         scorer = self._narrow if in_company and k <= SHORT_LIST else self._scorer
         return list_cut(
-            sentences, lambda pieces: self._kbest(scorer, pieces, k, inventory, n_threads), k
+            sentences, lambda pieces: self._kbest(pieces, k, inventory, n_threads, scorer), k
         )
 
     def _kbest(
         self,
-        scorer: Scorer,
         sentences: Iterable[Sentence],
         k: int,
         inventory: LabelInventory,
         n_threads: int | None,
+        scorer: Scorer | None = None,
     ) -> Generator[CandidateList, None, None]:
-        names = self._names()
-        table = np.full(len(names), -1, dtype=np.int32)
+        ids = InventoryIds(self._names(), inventory)
         for heads, labels, scores in self._lists(sentences, k, n_threads, scorer):
-            for i in np.unique(labels[table[labels] < 0]).tolist():
-                table[i] = inventory.add(names[i])
             yield CandidateList.from_arrays(
-                heads, table[labels], scores[:, None], inventory=inventory, sources=("sampling",)
+                heads, ids(labels), scores[:, None], inventory=inventory, sources=("sampling",)
             )
 
     def _names(self) -> list[str]:
@@ -242,37 +224,6 @@ class SamplingParser(StoredParser):
                     np.ascontiguousarray(labels[words, :count].T),
                     scores[i, :count],
                 )
-
-    def score(
-        self,
-        sentences: Sequence[Sentence],
-        lists: Sequence[CandidateList],
-        *,
-        n_threads: int | None = None,
-    ) -> list[NDArray[np.float64]]:
-        """Its own score of any tree: float64[k] for each list.
-
-        NaN for a tree with a label that the parser does not know.  Arcs that the pruner would not
-        keep are scored like any other.
-        """
-        check_aligned(sentences, lists)
-        return score_cut(
-            sentences, lists, lambda pieces, trees: self._score(pieces, trees, n_threads)
-        )
-
-    def _score(
-        self,
-        sentences: Sequence[Sentence],
-        lists: Sequence[CandidateList],
-        n_threads: int | None,
-    ) -> list[NDArray[np.float64]]:
-        out = []
-        pairs = zip(sentences, lists, strict=True)
-        for batch in in_batches(pairs, lambda pair: pair[1].heads.size):
-            out += self._score_batch(
-                [sentence for sentence, _ in batch], [trees for _, trees in batch], n_threads
-            )
-        return out
 
     def _score_batch(
         self,

@@ -11,16 +11,9 @@ import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-from tk_spacy.kbest.candidates import (
-    MAX_K,
-    CandidateList,
-    LabelInventory,
-    check_aligned,
-    in_batches,
-)
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.kbest.label_tables import LabelTables
-from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
-from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.listing_parser import InventoryIds, ListingParser, flat_trees, owners_of
 from tk_spacy.parsers.transition.decoder import Scorer, decode, score_trees
 from tk_spacy.parsers.transition.kind import FORMAT
 from tk_spacy.parsers.transition.settings import BACKWARD, TransitionSettings
@@ -35,8 +28,8 @@ MOST_WEIGHT = 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class TransitionParser(StoredParser):
-    """A trained transition parser.
+class TransitionParser(ListingParser):
+    """A trained transition parser.  A tree's score is that of the moves which build it.
 
     reading: what it reads of words, and its labels.  settings: as trained.
     move_weights: float32[2 ** bits].  label_weights: float32[2 ** bits + n_labels].
@@ -74,42 +67,12 @@ class TransitionParser(StoredParser):
         """The FEATS attributes that have features of their own, and whether it reads XPOS."""
         return {"feats": list(self.reading.feats), "xpos": self.reading.xpos}
 
-    def parse(
-        self, sentences: Sequence[Sentence], *, n_threads: int | None = None
-    ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
-        """The best tree of each sentence: heads int32[n], and DEPREL values.
-
-        Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
-        and `score` do likewise.
-        """
-        return parse_cut(sentences, lambda pieces: self._parse(pieces, n_threads), self.labels)
-
     def _parse(
         self, sentences: Iterable[Sentence], n_threads: int | None
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
         for heads, labels, _ in self._lists(sentences, 1, n_threads):
             yield heads[0], tuple([names[i] for i in labels[0].tolist()])
-
-    def kbest(
-        self,
-        sentences: Sequence[Sentence],
-        *,
-        k: int,
-        inventory: LabelInventory,
-        n_threads: int | None = None,
-    ) -> Iterator[CandidateList]:
-        """The list of each sentence: at most k distinct trees, best first.
-
-        inventory: where their labels get ids.
-        """
-        if not isinstance(k, int | np.integer):
-            raise TypeError(f"k is {k!r}, expected a whole number")
-        if not 1 <= k <= MAX_K:
-            raise ValueError(f"k is {k}, expected from 1 to {MAX_K}")
-        return list_cut(
-            sentences, lambda pieces: self._kbest(pieces, int(k), inventory, n_threads), int(k)
-        )
 
     def _kbest(
         self,
@@ -118,12 +81,10 @@ class TransitionParser(StoredParser):
         inventory: LabelInventory,
         n_threads: int | None,
     ) -> Generator[CandidateList, None, None]:
-        table = np.full(len(self.labels), -1, dtype=np.int32)
+        ids = InventoryIds(self.labels, inventory)
         for heads, labels, scores in self._lists(sentences, k, n_threads):
-            for i in np.unique(labels[table[labels] < 0]).tolist():
-                table[i] = inventory.add(self.labels[i])
             yield CandidateList.from_arrays(
-                heads, table[labels], scores[:, None], inventory=inventory, sources=("transition",)
+                heads, ids(labels), scores[:, None], inventory=inventory, sources=("transition",)
             )
 
     def _lists(
@@ -151,34 +112,6 @@ class TransitionParser(StoredParser):
                     scores[i, :count],
                 )
 
-    def score(
-        self,
-        sentences: Sequence[Sentence],
-        lists: Sequence[CandidateList],
-        *,
-        n_threads: int | None = None,
-    ) -> list[NDArray[np.float64]]:
-        """The score of any tree, that of the moves which build it: float64[k] for each list.
-
-        NaN for a tree with a label that the parser does not know.
-        """
-        check_aligned(sentences, lists)
-        return score_cut(
-            sentences, lists, lambda pieces, trees: self._score(pieces, trees, n_threads)
-        )
-
-    def _score(
-        self,
-        sentences: Sequence[Sentence],
-        lists: Sequence[CandidateList],
-        n_threads: int | None,
-    ) -> list[NDArray[np.float64]]:
-        out: list[NDArray[np.float64]] = []
-        pairs = zip(sentences, lists, strict=True)
-        for batch in in_batches(pairs, lambda pair: pair[1].heads.size):
-            out += self._score_batch([s for s, _ in batch], [t for _, t in batch], n_threads)
-        return out
-
     def _score_batch(
         self,
         sentences: Sequence[Sentence],
@@ -187,24 +120,22 @@ class TransitionParser(StoredParser):
     ) -> list[NDArray[np.float64]]:
         corpus = self.reading.encode(sentences)
         tables = LabelTables(self.reading.label_id)
-        heads: list[Int32] = []
-        labels: list[Int32] = []
-        for trees in lists:
-            for cells, values, fill in (
-                (heads, self.reading.turned(trees.heads), 0),
-                (labels, self.reading.turned_labels(tables.labels(trees)), -1),
-            ):
-                padded = np.pad(values, ((0, 0), (1, 0)), constant_values=fill)
-                cells.append(padded.astype(np.int32).ravel())
-        owners = np.concatenate([[0], np.cumsum([len(trees) for trees in lists])]).astype(np.int32)
+        heads, labels = flat_trees(
+            (
+                self.reading.turned(trees.heads),
+                self.reading.turned_labels(tables.labels(trees)),
+            )
+            for trees in lists
+        )
+        owners = owners_of(map(len, lists))
         scores = score_trees(
             self._scorer,
             corpus.fields,
             corpus.starts,
             corpus.lengths,
             owners,
-            np.concatenate(heads),
-            np.concatenate(labels),
+            heads,
+            labels,
             n_threads=n_threads,
         )
         return [scores[a:b] for a, b in pairwise(owners.tolist())]
