@@ -1,7 +1,7 @@
 """Ours beside others trained on the same treebank: gold words and sentences, all else predicted.
 
     python tests/benchmark_systems.py udpipe TREEBANK OUT         UDPipe 1 with its defaults
-    python tests/benchmark_systems.py spacy TREEBANK OUT          spaCy's own pipeline
+    python tests/benchmark_systems.py spacy TREEBANK OUT          spaCy's own (--minutes at most)
     python tests/benchmark_systems.py count TREEBANK NAME FILE    counts of a system's parses
     python tests/benchmark_systems.py table [--against udpipe1,spacy] [--metric las]
 
@@ -113,20 +113,25 @@ def train_udpipe(treebank: Path, out: Path) -> None:
 
 
 @app.command("spacy")
-def train_spacy(treebank: Path, out: Path) -> None:
+def train_spacy(
+    treebank: Path,
+    out: Path,
+    minutes: Annotated[float | None, typer.Option(help="stop then, with the best so far")] = None,
+) -> None:
     """Train spaCy's own pipeline by `spacy train`, and parse dev and test."""
     files, start = files_of(treebank), time.perf_counter()
     more = []
     if xpos_is_useless(files):
         parts = ("tok2vec", "morphologizer", "trainable_lemmatizer", "parser")
         more = ["--nlp.pipeline", json.dumps(parts)]  # its tagger has nothing to learn
-    subprocess.run(
-        [
-            sys.executable, "-m", "spacy", "train", str(CONFIG), "--output", f"{out}.spacy",
-            "--paths.train", str(files["train"]), "--paths.dev", str(files["dev"]), *more,
-        ],
-        check=True,
-    )  # fmt: skip
+    command = [
+        sys.executable, "-m", "spacy", "train", str(CONFIG), "--output", f"{out}.spacy",
+        "--paths.train", str(files["train"]), "--paths.dev", str(files["dev"]), *more,
+    ]  # fmt: skip
+    try:
+        subprocess.run(command, check=True, timeout=None if minutes is None else 60 * minutes)
+    except subprocess.TimeoutExpired:
+        typer.echo(f"stopped after {minutes:g} minutes")
     tell_costs(start)
     nlp = spacy.load(Path(f"{out}.spacy", "model-best"))
     for part in PARTS:

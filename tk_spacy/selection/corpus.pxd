@@ -1,6 +1,6 @@
 # Candidate lists of many sentences as flat arrays, for compiled loops (see corpus.pyx).
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef struct Lists:
@@ -18,6 +18,19 @@ cdef struct Lists:
     const int32_t *members
     const int32_t *first_child      # 0 where a word has none
     const int32_t *next_sibling     # the sibling to the right, 0 where there is none
+    # What differs between the trees of a list; all else adds the same to the score of each.
+    # Of its distinct arcs (from first_arc[l] on) and of its words (from first_mark[l] on, the root
+    # too): whether some of the trees have another arc into the word, or another left sibling of it.
+    const uint8_t *arc_differs
+    const int64_t *first_mark
+    const uint8_t *marked
+    # Words with equal trees below them are one node (see kernels.forest): nodes, laid out as
+    # first_child, has -1 for what all trees have.  Node i is found below words[i] of tree rows[i],
+    # from first_top[l] on; so many nodes has the list.
+    const int32_t *nodes
+    const int64_t *first_top
+    const int32_t *top_rows
+    const int32_t *top_words
 
 
 cdef struct Tree:
@@ -54,3 +67,10 @@ cdef inline const int32_t *features_of(
     """The features of an arc; their number is written to n."""
     n[0] = <int32_t>(lists.arc_starts[arc + 1] - lists.arc_starts[arc])
     return lists.ids + lists.arc_starts[arc]
+
+
+# Writes how many arcs it is from each word down to the nearest word whose arc is marked (marked,
+# below: n + 1, the root first); `most` + 1 for none.  head: room for n + 1 numbers.
+cdef void spread_marks(
+    const Tree *tree, const uint8_t *marked, int32_t *head, int32_t *below, int32_t most
+) noexcept nogil

@@ -1,9 +1,10 @@
 """Candidate lists of many sentences as flat arrays, for compiled loops."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
 
+from tk_spacy.kernels.forest import Forest
 from tk_spacy.utils.index_checks cimport check_values
 
 
@@ -25,6 +26,7 @@ cdef class Corpus:
         self.n_features = n_features
         self._members = [item.members for item in lists]
         arc_starts, ids, members, children, siblings = [np.zeros(1, np.int64)], [], [], [], []
+        arc_differs, marks, nodes, tops = [], [], [], []
         sizes = np.array([item.heads.shape for item in lists], dtype=np.int32).reshape(-1, 2)
         n_ids = 0
         for item in lists:
@@ -36,6 +38,11 @@ cdef class Corpus:
             first, following = linked(item.heads)
             children.append(first.ravel())
             siblings.append(following.ravel())
+            arc_differs.append(_differing_arcs(item))
+            marks.append(_marked(item.members, following))
+            numbers, representatives = _differing_nodes(item)
+            nodes.append(numbers.ravel())
+            tops.append(representatives)
         cdef const int64_t[::1] starts = np.concatenate(arc_starts)
         cdef const int32_t[::1] k = _column(sizes[:, 0]), n = _column(sizes[:, 1])
         words = sizes[:, 0].astype(np.int64) * sizes[:, 1]
@@ -44,10 +51,21 @@ cdef class Corpus:
         cdef const int64_t[::1] first_node = _before(words + sizes[:, 0])
         cdef const int32_t[::1] all_ids = _joined(ids), all_members = _joined(members)
         cdef const int32_t[::1] first_child = _joined(children), next_sibling = _joined(siblings)
+        cdef const uint8_t[::1] differs = _joined(arc_differs, np.uint8)
+        cdef const uint8_t[::1] marked = _joined(marks, np.uint8)
+        cdef const int64_t[::1] first_mark = _before(sizes[:, 1] + 1)
+        cdef const int64_t[::1] first_top = _before([len(found) for found in tops])
+        cdef const int32_t[::1] all_nodes = _joined(nodes)
+        cdef const int32_t[::1] top_rows = _joined([found[:, 0] for found in tops])
+        cdef const int32_t[::1] top_words = _joined([found[:, 1] for found in tops])
         self._kept = (
             starts, k, n, first_arc, first_member, first_node, all_ids, all_members, first_child,
-            next_sibling,
+            next_sibling, differs, marked, first_mark, first_top, all_nodes, top_rows, top_words,
         )
+        self.lists.arc_differs, self.lists.marked = &differs[0], &marked[0]
+        self.lists.first_mark, self.lists.first_top = &first_mark[0], &first_top[0]
+        self.lists.nodes = &all_nodes[0]
+        self.lists.top_rows, self.lists.top_words = &top_rows[0], &top_words[0]
         self.lists.arc_starts, self.lists.ids = &starts[0], &all_ids[0]
         self.lists.k, self.lists.n = &k[0], &n[0]
         self.lists.first_arc, self.lists.first_member = &first_arc[0], &first_member[0]
@@ -94,6 +112,41 @@ def linked(heads):
     return first_child, next_sibling
 
 
+def _differing_arcs(item):
+    """Of each distinct arc whether some tree lacks it."""
+    times = np.bincount(item.members.ravel(), minlength=item.n_arcs)
+    return times < len(item.heads)
+
+
+def _marked(members, next_sibling):
+    """Of the root and each word whether its arc or its left sibling is not the same in all trees."""
+    k, n = members.shape
+    left = np.zeros((k, n + 1), dtype=np.int32)
+    rows, words = np.nonzero(next_sibling)
+    left[rows, next_sibling[rows, words]] = words
+    found = (left != left[0]).any(axis=0)
+    found[1:] |= (members != members[0]).any(axis=0)
+    return found
+
+
+def _differing_nodes(item):
+    """The nodes of a list's forest that not all trees have as often: int32[k, n + 1], int32[_, 2].
+
+    Each word's node, -1 for others and where nothing hangs below; and where each node is found.
+    """
+    forest = Forest.make(item.heads, item.members)
+    k, n_nodes = len(item.heads), forest.n_nodes
+    rows = np.arange(k)[:, None]
+    times = np.bincount((rows * n_nodes + forest.trees).ravel(), minlength=k * n_nodes)
+    times = times.reshape(k, n_nodes)
+    differ = (times != times[0]).any(axis=0) & (np.diff(forest.starts) > 0)
+    new = np.where(differ, np.cumsum(differ) - 1, -1).astype(np.int32)
+    nodes = new[forest.trees]
+    found, where = np.unique(nodes, return_index=True)
+    where = where[found >= 0]
+    return nodes, np.stack(np.divmod(where, nodes.shape[1]), axis=1).astype(np.int32)
+
+
 def _check(item, n_features):
     check_values(item.ids, 0, <int32_t>(n_features - 1), "ids")
     check_values(item.members.ravel(), 0, <int32_t>(item.n_arcs - 1), "members")
@@ -109,8 +162,30 @@ def _column(values):
     return np.append(values, 0).astype(np.int32)
 
 
-def _joined(arrays):
-    return np.concatenate([*arrays, np.zeros(1, dtype=np.int32)]).astype(np.int32, copy=False)
+def _joined(arrays, dtype=np.int32):
+    return np.concatenate([*arrays, np.zeros(1, dtype=dtype)]).astype(dtype, copy=False)
+
+
+cdef void spread_marks(
+    const Tree *tree, const uint8_t *marked, int32_t *head, int32_t *below, int32_t most
+) noexcept nogil:
+    cdef int32_t word, above, steps
+    for word in range(tree.n + 1):
+        below[word] = most + 1
+    for above in range(tree.n + 1):
+        word = tree.first_child[above]
+        while word:
+            head[word] = above
+            word = tree.next_sibling[word]
+    for word in range(1, tree.n + 1):
+        if not marked[word]:
+            continue
+        above, steps = head[word], 1
+        while steps < below[above]:
+            below[above] = steps
+            if above == 0:
+                break
+            above, steps = head[above], steps + 1
 
 
 def _before(sizes):

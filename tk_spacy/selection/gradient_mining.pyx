@@ -33,7 +33,9 @@ import numpy as np
 from tk_spacy.selection.bloom cimport (
     MOST_COUNT, Bloom, came_often, clear_bloom, free_bloom, make_bloom,
 )
-from tk_spacy.selection.corpus cimport Corpus, Lists, Tree, features_of, get_tree
+from tk_spacy.selection.corpus cimport (
+    Corpus, Lists, Tree, features_of, get_tree, spread_marks,
+)
 from tk_spacy.selection.patterns cimport (
     FEATURE_BITS, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern, free_patterns,
     make_patterns, parent_of, pattern_key, walk_arc, walk_tree,
@@ -344,41 +346,21 @@ cdef int walk_contested(
     """The occurrences of a tree that another one lacks, and their beginnings; 1: no memory."""
     cdef Py_ssize_t n = tree.n + 1, word
     cdef uint8_t *marked = <uint8_t *>calloc(n, 1)
-    cdef int32_t *numbers = <int32_t *>malloc(4 * n * sizeof(int32_t))
+    cdef int32_t *numbers = <int32_t *>calloc(4 * n, sizeof(int32_t))
     cdef int32_t *below = numbers
-    cdef int32_t *head = numbers + n
-    cdef int32_t *left = numbers + 2 * n
-    cdef int32_t *left_there = numbers + 3 * n
-    cdef int32_t above, steps
+    cdef int32_t *left = numbers + n
+    cdef int32_t *left_there = numbers + 2 * n
     if marked == NULL or numbers == NULL:
         free(marked)
         free(numbers)
         return 1
-    for word in range(n):
-        head[word] = left[word] = left_there[word] = 0
-        below[word] = MAX_ORDER_ + 1
-    for word in range(n):
-        if tree.first_child[word]:
-            head[tree.first_child[word]] = <int32_t>word
     link(tree, left)
     link(other, left_there)
     for word in range(1, n):
-        if left[word]:
-            continue
-        above = <int32_t>word
-        while tree.next_sibling[above]:
-            head[tree.next_sibling[above]] = head[word]
-            above = tree.next_sibling[above]
-    for word in range(1, n):
-        if tree.members[word - 1] == other.members[word - 1] and left[word] == left_there[word]:
-            continue
-        marked[word] = 1
-        above, steps = head[word], 1
-        while steps < below[above]:
-            below[above] = steps
-            if above == 0:
-                break
-            above, steps = head[above], steps + 1
+        marked[word] = (
+            tree.members[word - 1] != other.members[word - 1] or left[word] != left_there[word]
+        )
+    spread_marks(tree, marked, numbers + 3 * n, below, MAX_ORDER_)
     walk.reach.marked, walk.reach.below = marked, below
     walk_tree(lists, tree, &walk.reach, mining_step, walk)
     free(marked)

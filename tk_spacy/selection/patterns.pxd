@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from tk_spacy.selection.corpus cimport Corpus, Lists, Tree
-from tk_spacy.selection.key_table cimport Keys, find_key
+from tk_spacy.selection.key_table cimport Keys, find_key, key_hash
 
 cdef enum:
     NOWHERE = -1            # the parent of patterns of one feature; no node
@@ -19,6 +19,16 @@ cdef struct Patterns:
     uint64_t *keys
     uint8_t *orders         # number of basic features
     Py_ssize_t room
+
+
+cdef struct Index:
+    # A finished set of patterns, to look things up in fast: most of what is asked for is not there.
+    const Patterns *patterns
+    const int32_t *firsts       # the node of each feature alone, NOWHERE for none; so many features
+    int64_t n_firsts
+    const uint8_t *inner        # whether a node has children
+    const uint64_t *bits        # one bit for each of the nodes' keys, by their hash
+    uint64_t mask
 
 
 # What a walk does with each step that occurs: returns the node to go on from, or NOWHERE.
@@ -46,6 +56,18 @@ cdef inline int64_t find_pattern(
     return find_key(&patterns.table, pattern_key(parent, step))
 
 
+cdef inline int64_t look_up(const Index *index, int64_t parent, uint64_t step) noexcept nogil:
+    """As find_pattern."""
+    cdef uint64_t key, bit
+    if parent == NOWHERE and step < <uint64_t>index.n_firsts:
+        return index.firsts[step]
+    key = pattern_key(parent, step)
+    bit = key_hash(key) >> 24 & index.mask
+    if not index.bits[bit >> 6] >> (bit & 63) & 1:
+        return NOWHERE
+    return find_key(&index.patterns.table, key)
+
+
 cdef inline int64_t parent_of(uint64_t key) noexcept nogil:
     return <int64_t>(key >> 32) - 2
 
@@ -69,4 +91,11 @@ cdef void walk_tree(
 
 cdef class PatternTable:
     cdef Patterns patterns
+    cdef Index index
     cdef readonly bint trees
+    cdef object _kept
+
+    cdef int _make_index(
+        self, const int64_t[::1] parents, const int64_t[::1] steps
+    ) except -1
+    cdef int highest        # number of features of the longest pattern

@@ -13,8 +13,8 @@ from libc.stdlib cimport free, malloc, realloc
 
 import numpy as np
 
-from tk_spacy.selection.corpus cimport features_of, get_tree
-from tk_spacy.selection.key_table cimport add_key, clear_keys, free_keys, make_keys
+from tk_spacy.selection.corpus cimport features_of, get_tree, spread_marks
+from tk_spacy.selection.key_table cimport add_key, clear_keys, free_keys, key_hash, make_keys
 from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.selection.corpus import MAX_FEATURES
@@ -22,6 +22,8 @@ from tk_spacy.utils.array_checks import checked
 
 assert MAX_FEATURES == 1 << FEATURE_BITS
 MAX_ORDER = 255
+BITS_OF_A_KEY = 16
+cdef int32_t MAX_ORDER_ = MAX_ORDER, BITS_OF_A_KEY_ = BITS_OF_A_KEY
 
 
 cdef int make_patterns(Patterns *patterns) noexcept nogil:
@@ -87,11 +89,18 @@ cdef void walk_tree(
     const Lists *lists, const Tree *tree, Reach *reach, Step step, void *context
 ) noexcept nogil:
     """Every pattern of a tree, depth first, whose top word is each of its words in turn."""
-    cdef int32_t path[MAX_DEPTH]
     cdef int32_t top
     for top in range(tree.n + 1):
-        path[0] = top
-        extend_tree(lists, tree, reach, path, 0, NOWHERE, 0, False, step, context)
+        walk_below(lists, tree, top, reach, step, context)
+
+
+cdef void walk_below(
+    const Lists *lists, const Tree *tree, int32_t top, Reach *reach, Step step, void *context
+) noexcept nogil:
+    """Those with one top word."""
+    cdef int32_t path[MAX_DEPTH]
+    path[0] = top
+    extend_tree(lists, tree, reach, path, 0, NOWHERE, 0, False, step, context)
 
 
 cdef void extend_tree(
@@ -156,47 +165,40 @@ cdef bint reaches(
 
 
 cdef struct Sum:
-    const Patterns *patterns
+    const Index *index
     const double *weights
     double total
+    Reach reach
 
 
 cdef int64_t add_weight(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
     cdef Sum *found = <Sum *>context
-    cdef int64_t child = find_pattern(found.patterns, node, step)
-    if child != NOWHERE:
+    cdef int64_t child = look_up(found.index, node, step)
+    if child == NOWHERE:
+        return NOWHERE
+    if found.reach.has_marked:
         found.total += found.weights[child]
-    return child
+    return child if found.index.inner[child] else NOWHERE
 
 
 cdef struct Move:
-    const Patterns *patterns
+    const Index *index
     double *weights
     double *stepped
     double by
     double at
+    Reach reach
 
 
 cdef int64_t move_weight(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
     cdef Move *move = <Move *>context
-    cdef int64_t child = find_pattern(move.patterns, node, step)
-    if child != NOWHERE:
+    cdef int64_t child = look_up(move.index, node, step)
+    if child == NOWHERE:
+        return NOWHERE
+    if move.reach.has_marked:
         move.weights[child] += move.by
         move.stepped[child] += move.by * move.at
-    return child
-
-
-cdef struct Found:
-    const Patterns *patterns
-    int32_t *times
-
-
-cdef int64_t note_pattern(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
-    cdef Found *found = <Found *>context
-    cdef int64_t child = find_pattern(found.patterns, node, step)
-    if child != NOWHERE:
-        found.times[child] += 1
-    return child
+    return child if move.index.inner[child] else NOWHERE
 
 
 cdef class PatternTable:
@@ -217,6 +219,7 @@ cdef class PatternTable:
         cdef int order
         cdef int64_t node
         self.trees = trees
+        self.highest = 0
         if make_patterns(&self.patterns):
             raise MemoryError("no memory for a table of patterns")
         for i in range(above.shape[0]):
@@ -228,11 +231,41 @@ cdef class PatternTable:
             order = 1 if above[i] < 0 else self.patterns.orders[above[i]] + 1
             if order > MAX_ORDER:
                 raise ValueError(f"pattern {i} has over {MAX_ORDER} features")
+            self.highest = max(self.highest, order)
             node = add_pattern(&self.patterns, above[i], <uint64_t>given[i], order)
             if node == NOWHERE:
                 raise MemoryError("no memory for a table of patterns")
             if node != i:
                 raise ValueError(f"pattern {i} is there twice, expected each once")
+        self._make_index(above, given)
+
+    cdef int _make_index(
+        self, const int64_t[::1] parents, const int64_t[::1] steps
+    ) except -1:
+        cdef Py_ssize_t n = parents.shape[0], i
+        cdef Py_ssize_t most = 1 << 6, features = 0
+        cdef uint64_t bit
+        while most < BITS_OF_A_KEY_ * n:
+            most *= 2
+        for i in range(n):
+            if parents[i] < 0 and steps[i] < <int64_t>1 << FEATURE_BITS:
+                features = max(features, steps[i] + 1)
+        cdef int32_t[::1] firsts = np.full(features + 1, NOWHERE, dtype=np.int32)
+        cdef uint8_t[::1] inner = np.zeros(n + 1, dtype=np.uint8)
+        cdef uint64_t[::1] bits = np.zeros(most >> 6, dtype=np.uint64)
+        self.index.mask = <uint64_t>(most - 1)
+        for i in range(n):
+            bit = key_hash(self.patterns.keys[i]) >> 24 & self.index.mask
+            bits[bit >> 6] |= <uint64_t>1 << (bit & 63)
+            if parents[i] >= 0:
+                inner[parents[i]] = 1
+            elif steps[i] < features:
+                firsts[steps[i]] = <int32_t>i
+        self._kept = (firsts, inner, bits)
+        self.index.patterns = &self.patterns
+        self.index.firsts, self.index.n_firsts = &firsts[0], features
+        self.index.inner, self.index.bits = &inner[0], &bits[0]
+        return 0
 
     def __dealloc__(self):
         free_patterns(&self.patterns)
@@ -262,6 +295,8 @@ cdef class PatternTable:
     def scores(self, Corpus corpus not None, weights, *, n_threads=None):
         """The sum of the weights of all patterns, as often as they occur, of each candidate.
 
+        Comparable within a list: what all its candidates have is left out, in the space of arcs
+        whole arcs, in that of trees occurrences without an arc that differs.
         weights: float64[p].  Returns float64[k] for each list of the corpus.
         """
         cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
@@ -274,6 +309,7 @@ cdef class PatternTable:
         cdef const Lists *lists = &corpus.lists
         cdef Listener listener = Listener(n)
         cdef bint trees = self.trees
+        cdef int highest = self.highest
         if not len(self):
             return [np.zeros(k) for k in lengths]
         for i in prange(
@@ -282,7 +318,7 @@ cdef class PatternTable:
             if i < n:
                 if not is_stopped(&listener.watch):
                     failed += score_list(
-                        &self.patterns, &given[0], lists, i, trees, &out[begins[i]]
+                        &self.index, &given[0], lists, i, trees, highest, &out[begins[i]]
                     )
                 task_done(&listener.watch)
             else:
@@ -301,7 +337,7 @@ cdef class PatternTable:
         if len(self):
             with nogil:
                 failed = score_list(
-                    &self.patterns, &given[0], &corpus.lists, at, self.trees, &out[0]
+                    &self.index, &given[0], &corpus.lists, at, self.trees, self.highest, &out[0]
                 )
         if failed:
             raise MemoryError("no memory for the scores of a list's arcs")
@@ -309,7 +345,7 @@ cdef class PatternTable:
 
     def move(self, Corpus corpus not None, Py_ssize_t at, int row, double by, weights, stepped,
              double time):
-        """Adds `by` to the weight of each pattern of a candidate, as often as it occurs.
+        """Adds `by` to the weight of each pattern of a candidate, as often as `scores` counts it.
 
         at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
         time is added, for averaging.
@@ -320,21 +356,15 @@ cdef class PatternTable:
         _check_place(corpus, at, row)
         if not len(self):
             return
-        context.patterns = &self.patterns
+        cdef int failed = 0
+        context.index = &self.index
         context.weights, context.stepped = &of_patterns[0], &sums[0]
         context.by, context.at = by, time
+        context.reach.max_order = self.highest
         with nogil:
-            walk(&corpus.lists, at, row, self.trees, move_weight, &context)
-
-    def count(self, Corpus corpus not None, Py_ssize_t at, int row):
-        """How often each pattern occurs in a candidate: int32[p]."""
-        cdef int32_t[::1] times = np.zeros(len(self) + 1, dtype=np.int32)
-        cdef Found context
-        _check_place(corpus, at, row)
-        context.patterns, context.times = &self.patterns, &times[0]
-        with nogil:
-            walk(&corpus.lists, at, row, self.trees, note_pattern, &context)
-        return np.asarray(times)[: len(self)]
+            failed = walk(&corpus.lists, at, row, self.trees, move_weight, &context)
+        if failed:
+            raise MemoryError("no memory for a list's trees")
 
 
 def _check_place(Corpus corpus, Py_ssize_t at, int row):
@@ -342,62 +372,114 @@ def _check_place(Corpus corpus, Py_ssize_t at, int row):
         raise ValueError(f"there is no candidate {row} of a list {at}")
 
 
-cdef void walk(
-    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, Step step, void *context
+cdef int walk(
+    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, Step step, Move *context
 ) noexcept nogil:
-    """Every pattern of a candidate."""
+    """Every pattern of a candidate that not all have; 1: no memory."""
     cdef Tree tree
     cdef const int32_t *ids
     cdef int32_t n, m
+    cdef int32_t *numbers
     get_tree(lists, at, row, &tree)
     if trees:
-        walk_tree(lists, &tree, NULL, step, context)
-        return
+        numbers = <int32_t *>malloc(2 * (tree.n + 1) * sizeof(int32_t))
+        if numbers == NULL:
+            return 1
+        look_down(lists, at, &tree, numbers, &context.reach)
+        walk_tree(lists, &tree, &context.reach, step, context)
+        free(numbers)
+        return 0
+    context.reach.has_marked = True
     for m in range(tree.n):
-        ids = features_of(lists, tree.first_arc + tree.members[m], &n)
-        walk_arc(ids, n, 0, NOWHERE, 0, step, context)
+        if lists.arc_differs[tree.first_arc + tree.members[m]]:
+            ids = features_of(lists, tree.first_arc + tree.members[m], &n)
+            walk_arc(ids, n, 0, NOWHERE, 0, step, context)
+    return 0
+
+
+cdef void look_down(
+    const Lists *lists, Py_ssize_t at, const Tree *tree, int32_t *numbers, Reach *reach
+) noexcept nogil:
+    """For a walk over the occurrences that not all trees of a list have.
+
+    numbers: room for 2 * (n + 1).
+    """
+    cdef const uint8_t *marked = lists.marked + lists.first_mark[at]
+    spread_marks(tree, marked, numbers + tree.n + 1, numbers, MAX_ORDER_)
+    reach.marked, reach.below = marked, numbers
 
 
 cdef int score_list(
-    const Patterns *patterns, const double *weights, const Lists *lists, Py_ssize_t at, bint trees,
-    double *out,
+    const Index *index, const double *weights, const Lists *lists, Py_ssize_t at, bint trees,
+    int highest, double *out,
 ) noexcept nogil:
     """Writes a score for each candidate; returns 1 where there is no memory."""
     cdef int32_t row, m
     cdef Tree tree
     cdef Sum context
     cdef int32_t k = lists.k[at], n_words = lists.n[at]
-    cdef double *of_arcs
-    context.patterns, context.weights = patterns, weights
+    cdef double *values
+    context.index, context.weights = index, weights
+    context.reach.max_order = highest
     if trees:
-        for row in range(k):
-            context.total = 0.0
-            get_tree(lists, at, row, &tree)
-            walk_tree(lists, &tree, NULL, add_weight, &context)
-            out[row] = context.total
-        return 0
-    of_arcs = <double *>malloc((lists.first_arc[at + 1] - lists.first_arc[at] + 1) * sizeof(double))
-    if of_arcs == NULL:
+        return score_trees(lists, at, &context, out)
+    values = <double *>malloc((lists.first_arc[at + 1] - lists.first_arc[at] + 1) * sizeof(double))
+    if values == NULL:
         return 1
-    score_arcs(lists, at, of_arcs, &context)
+    score_arcs(lists, at, values, &context)
     for row in range(k):
         out[row] = 0.0
         get_tree(lists, at, row, &tree)
         for m in range(n_words):
-            out[row] += of_arcs[tree.members[m]]
-    free(of_arcs)
+            out[row] += values[tree.members[m]]
+    free(values)
     return 0
 
 
 cdef void score_arcs(
-    const Lists *lists, Py_ssize_t at, double *of_arcs, Sum *context
+    const Lists *lists, Py_ssize_t at, double *values, Sum *context
 ) noexcept nogil:
-    """The score of each distinct arc of a list."""
+    """The score of each distinct arc of a list, 0 of one that all its trees have."""
     cdef int64_t arc, first = lists.first_arc[at]
     cdef const int32_t *ids
     cdef int32_t n
+    context.reach.has_marked = True
     for arc in range(lists.first_arc[at + 1] - first):
         context.total = 0.0
-        ids = features_of(lists, first + arc, &n)
-        walk_arc(ids, n, 0, NOWHERE, 0, add_weight, context)
-        of_arcs[arc] = context.total
+        if lists.arc_differs[first + arc]:
+            ids = features_of(lists, first + arc, &n)
+            walk_arc(ids, n, 0, NOWHERE, 0, add_weight, context)
+        values[arc] = context.total
+
+
+cdef int score_trees(
+    const Lists *lists, Py_ssize_t at, Sum *context, double *out
+) noexcept nogil:
+    """Each node of the list's forest once; returns 1 where there is no memory."""
+    cdef int64_t top, first = lists.first_top[at], n_tops = lists.first_top[at + 1] - first
+    cdef int32_t n = lists.n[at] + 1, row, last = -1, word
+    cdef Tree tree
+    cdef const int32_t *nodes = lists.nodes + lists.first_node[at]
+    cdef int32_t *numbers = <int32_t *>malloc(2 * n * sizeof(int32_t))
+    cdef double *values = <double *>malloc((n_tops + 1) * sizeof(double))
+    if numbers == NULL or values == NULL:
+        free(numbers)
+        free(values)
+        return 1
+    for top in range(n_tops):
+        row = lists.top_rows[first + top]
+        if row != last:
+            get_tree(lists, at, row, &tree)
+            look_down(lists, at, &tree, numbers, &context.reach)
+            last = row
+        context.total = 0.0
+        walk_below(lists, &tree, lists.top_words[first + top], &context.reach, add_weight, context)
+        values[top] = context.total
+    for row in range(lists.k[at]):
+        out[row] = 0.0
+        for word in range(n):
+            if nodes[row * n + word] >= 0:
+                out[row] += values[nodes[row * n + word]]
+    free(numbers)
+    free(values)
+    return 0
