@@ -137,7 +137,8 @@ def test_compression_curve_of_a_model_with_a_combiner() -> None:
     opened = model.open_parsers(inventory, n_threads=1)
     sources, k = opened.sources, opened.k
     lists = list(model.in_order(sources, n_threads=1).candidates(gold, k=k))
-    (point,) = measure({"exact": (EXACT, 1, reranker)}, gold, lists, repeat=1, n_threads=1)
+    pairs = list(zip(gold, lists, strict=True))
+    (point,) = measure({"exact": (EXACT, 1, reranker)}, gold, pairs, repeat=1, n_threads=1)
     chosen = [
         sentence.with_tree(trees.heads[best], trees.deprels(best))
         for sentence, trees, best in reranker.choices(zip(gold, lists, strict=True), n_threads=1)
@@ -145,7 +146,6 @@ def test_compression_curve_of_a_model_with_a_combiner() -> None:
     scores = evaluate(gold, chosen)
     assert (point.final_uas, point.final_las) == (scores.uas, scores.las)
     # Influences are measured on the same trees.
-    pairs = list(zip(gold, lists, strict=True))
     completed = [(sentence, reranker.completed(sentence, trees)) for sentence, trees in pairs]
     assert any(len(a) > len(b) for (_, a), (_, b) in zip(completed, pairs, strict=True))
     few = [pruned(reranker, 100, lists=given).to_files() for given in (pairs, completed)]

@@ -69,7 +69,11 @@ def test_selection_is_the_papers_algorithm(trees, n_threads):
     )
     seen = []
     found = select_features(
-        Corpus(lists, N_FEATURES), gold, settings, n_threads=n_threads, progress=seen.append
+        Corpus(lists, N_FEATURES),
+        gold,
+        settings,
+        n_threads=n_threads,
+        progress=lambda _, item: seen.append(item),
     )
     patterns = every_pattern(candidates, trees=trees)
     weights, wrong = algorithm_1(candidates, patterns, gold, threshold=2, iterations=4)

@@ -26,6 +26,7 @@ COMMANDS = {
     "info": "tk_spacy.cli.info:info_cli",
     "projectivize": "tk_spacy.cli.projectivize:projectivize_cli",
     "compress": "tk_spacy.cli.compress:compress_cli",
+    "select": "tk_spacy.cli.select:select_cli",
     "benchmark": "tk_spacy.cli.benchmark:benchmark_cli",
     "demo": "tk_spacy.cli.demo:demo_cli",
 }

@@ -53,12 +53,16 @@ class Matcher:
 
         Raises CandidateError where the file has none, or one that cannot be the sentence's.
         """
+        return self.take_pair(sentence)[1]
+
+    def take_pair(self, sentence: Sentence) -> Pair:
+        """The same beside the sentence as the file has it, with the tags that its parsers saw."""
         self._number += 1
         if self.by == "words":
-            return self._by_words(sentence)[1]
+            return self._by_words(sentence)
         own, trees = self._by_name(sentence)
         self._check_words(own, sentence)
-        return trees
+        return own, trees
 
     def check_end(self) -> None:
         """Raises CandidateError where lists are left that were matched by their order alone."""
@@ -253,6 +257,26 @@ def matched_lists(
     lists = file.lists(inventory=inventory, source=source, k=k)
     for _, trees in matched(Matcher(lists, where=file.name, what="candidates"), sentences):
         yield trees
+
+
+def matched_pairs(
+    path: str | os.PathLike[str],
+    sentences: Iterable[Sentence],
+    *,
+    inventory: LabelInventory,
+    source: str = DEFAULT_SOURCE,
+    k: int | None = None,
+) -> Iterator[Pair]:
+    """As `matched_lists`, beside each list the sentence as the k-best file has it.
+
+    So tags are those that the parsers saw, which may be predicted; trees are the data's matter.
+    """
+    file = TreesFile(path)
+    lists = file.lists(inventory=inventory, source=source, k=k)
+    matcher = Matcher(lists, where=file.name, what="candidates")
+    for sentence in sentences:
+        yield matcher.take_pair(sentence)
+    matcher.check_end()
 
 
 def _shown(sentence: Sentence) -> str:

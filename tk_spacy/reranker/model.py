@@ -17,7 +17,7 @@ import srsly
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
 from tk_spacy.features.candidate_scores import add_candidate_scores, add_list_scores
-from tk_spacy.features.encoder import EncodedList, ListEncoder
+from tk_spacy.features.encoder import ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
 from tk_spacy.features.templates import add_scores
@@ -30,9 +30,17 @@ from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
+from tk_spacy.selection.explicit import ExplicitModel, explicit_to_dict, read_explicit
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
-from tk_spacy.utils.model_dirs import COMBINER_WEIGHTS, KERNEL_MAP, SCHEMA, SUPPORT, WEIGHTS
+from tk_spacy.utils.model_dirs import (
+    COMBINER_WEIGHTS,
+    EXPLICIT,
+    KERNEL_MAP,
+    SCHEMA,
+    SUPPORT,
+    WEIGHTS,
+)
 from tk_spacy.utils.serialization import (
     META,
     MOST_WEIGHT,
@@ -46,6 +54,9 @@ from tk_spacy.utils.serialization import (
 
 Pair = tuple[Sentence, CandidateList]
 
+BEFORE_EXPLICIT = 3
+"""The format of models without explicit features, which earlier versions can read."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reranker(StoredModel):
@@ -57,15 +68,17 @@ class Reranker(StoredModel):
     list_features, list_weights: float64[d], the features of a candidate within its list and their
         weights; both None without them.
     kernel_map: scores arcs in the place of the support, which is empty then; None without it.
+    explicit: scores candidates in the place of support, manual features and features of the list,
+        which are empty or None then; None without it.
     combination: with the parsers' scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
     about: further facts as meta.json stores them, JSON values; `provenance` reads them.
     """
 
     FORMAT = RERANKER_FORMAT
-    VERSION = 3
-    OLDEST = 1  # which had no features of the list; 2 had neither combiner nor kernel map
-    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP)
+    VERSION = 4
+    OLDEST = 1  # no features of the list; 2: neither combiner nor kernel map; 3: no explicit model
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP, EXPLICIT)
 
     schema: Schema
     settings: Settings
@@ -74,6 +87,7 @@ class Reranker(StoredModel):
     list_features: ListFeatures | None = None
     list_weights: Float64 | None = None
     kernel_map: KernelMap | None = None
+    explicit: ExplicitModel | None = None
     combination: Combination | None = None
     combiner: ArcCombiner | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -87,6 +101,10 @@ class Reranker(StoredModel):
             manual_parts=self.settings.manual_parts,
             list_features=self.list_features,
         )
+        if self.explicit is not None and (
+            len(self.support) or self.weights is not None or self.list_features is not None
+        ):
+            raise ValueError("explicit features beside a support or manual weights, expected none")
         object.__setattr__(self, "_encoder", encoder)
         scorer = self.kernel_map or SupportScorer(self.support, self.schema.property_groups())
         object.__setattr__(self, "_scorer", scorer)
@@ -124,14 +142,19 @@ class Reranker(StoredModel):
         self, pairs: Sequence[tuple[Sentence, CandidateList]], *, n_threads: int | None = None
     ) -> list[Float64]:
         """As `scores`, for several sentences in one go."""
-        encoded = [self._encoder.encode(sentence, trees) for sentence, trees in pairs]
-        return self.encoded_scores(encoded, n_threads=n_threads)
+        return self.encoded_scores([self.encode(*pair) for pair in pairs], n_threads=n_threads)
+
+    def encode(self, sentence: Sentence, candidates: CandidateList) -> Any:
+        """What `encoded_scores` reads of a sentence and its candidates."""
+        return (self.explicit or self._encoder).encode(sentence, candidates)
 
     def encoded_scores(
-        self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
+        self, encoded: Sequence[Any], *, n_threads: int | None = None
     ) -> list[Float64]:
         """As `batch_scores`, for lists that are encoded already."""
         n_threads = effective_n_threads(n_threads)
+        if self.explicit is not None:
+            return self.explicit.scores(encoded, n_threads=n_threads)
         out = [np.zeros(item.n_candidates) for item in encoded]
         if not encoded:
             return out
@@ -224,10 +247,10 @@ class Reranker(StoredModel):
 
     def _encoded_batches(
         self, pairs: Iterable[Pair], batch_size: int
-    ) -> Generator[tuple[list[Pair], list[EncodedList]], None, None]:
+    ) -> Generator[tuple[list[Pair], list[Any]], None, None]:
         for given in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
             batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
-            yield batch, [self._encoder.encode(sentence, trees) for sentence, trees in batch]
+            yield batch, [self.encode(sentence, trees) for sentence, trees in batch]
 
     # Storage
 
@@ -245,10 +268,13 @@ class Reranker(StoredModel):
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
+        version = BEFORE_EXPLICIT
         if self.kernel_map is not None:
             more["kernel_map"] = self.kernel_map.to_dict()
+        if self.explicit is not None:
+            more["explicit"], version = explicit_to_dict(self.explicit), self.VERSION
         files = {
-            META: self._meta(self.settings.to_dict(), more),
+            META: self._meta(self.settings.to_dict(), more, version=version),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
             SUPPORT: to_npz(self.support.to_arrays()),
         }
@@ -258,6 +284,8 @@ class Reranker(StoredModel):
             files[COMBINER_WEIGHTS] = to_npz(sparse("", self.combiner.hashed))
         if self.kernel_map is not None:
             files[KERNEL_MAP] = to_npz(self.kernel_map.to_arrays())
+        if self.explicit is not None:
+            files[EXPLICIT] = to_npz(self.explicit.to_arrays())
         return files
 
     def _list_features_to_dict(self) -> dict[str, Any] | None:
@@ -275,18 +303,23 @@ class Reranker(StoredModel):
             meta["settings"]["combiner"] = False
         settings = Settings.from_dict(meta["settings"])
         combination = meta["combination"]
-        list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
+        list_features, list_weights = None, None
+        if meta.get("explicit") is None:
+            list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
         combiner = None
         if (data := meta.get("combiner")) is not None:
             hashed = dense(from_npz(files[COMBINER_WEIGHTS]), "", 1 << BITS)
             combiner = ArcCombiner.from_dict(data, hashed.astype(np.float64))
         weights = None
-        if settings.manual_parts:
+        if settings.manual_parts and meta.get("explicit") is None:
             weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
         kernel_map = None
         if meta.get("kernel_map") is not None:
             kernel_map = KernelMap.from_stored(meta["kernel_map"], from_npz(files[KERNEL_MAP]))
         schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
+        explicit = None
+        if meta.get("explicit") is not None:
+            explicit = read_explicit(meta["explicit"], from_npz(files[EXPLICIT]), schema)
         return cls(
             schema=schema,
             settings=settings,
@@ -299,10 +332,17 @@ class Reranker(StoredModel):
             list_features=list_features,
             list_weights=list_weights,
             kernel_map=kernel_map,
+            explicit=explicit,
             combination=Combination.from_dict(combination) if combination else None,
             combiner=combiner,
             about=cls._about(
-                meta, "combination", "support_parts", "list_features", "combiner", "kernel_map"
+                meta,
+                "combination",
+                "support_parts",
+                "list_features",
+                "combiner",
+                "kernel_map",
+                "explicit",
             ),
         )
 

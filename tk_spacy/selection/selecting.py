@@ -93,10 +93,11 @@ def select_features(
     settings: MiningSettings,
     *,
     n_threads: int | None = None,
-    progress: Callable[[Iteration], None] | None = None,
+    progress: Callable[[int, Iteration], None] | None = None,
 ) -> Selection:
     """Mine the features of candidate lists.
 
+    progress: called with the number of each iteration and what it did.
     gold: the right candidate of each list.  Lists of one candidate are never wrong.
     Where memory or the limit on patterns is exceeded, what the iterations before had is kept.
     """
@@ -140,7 +141,7 @@ def select_features(
             )
         )
         if progress is not None:
-            progress(history[-1])
+            progress(len(history), history[-1])
     return Selection(table, weights, tuple(history), stopped)
 
 

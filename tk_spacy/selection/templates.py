@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tk_spacy.features.schema import BOUNDARY, FIRST_ID, FORM, POS, ROOT, Schema
 from tk_spacy.utils.array_types import Int32
@@ -91,6 +92,20 @@ def check_sizes(schema: Schema) -> None:
         raise ValueError(f"{len(schema.labels)} labels, expected {1 << LABEL_BITS} at most")
 
 
+def check_keys(keys: NDArray[np.uint64], schema: Schema, *, labelled: bool) -> None:
+    """Raises ValueError unless all keys name templates and values that there are."""
+    check_sizes(schema)
+    for key in keys.tolist():
+        template, place, label, values = unpack(key)
+        if place > PLACES or (label and (not labelled or template >= LABELLED or place)):
+            raise ValueError(f"a basic feature has place {place} and label {label}")
+        if label and not FIRST_ID <= label < FIRST_ID + len(schema.labels):
+            raise ValueError(f"a basic feature has label {label}, which is none")
+        for value, i in zip(TEMPLATES[template], values, strict=True):
+            if not BOUNDARY <= i < FIRST_ID + len(schema.values[_COLUMNS[value.column]]):
+                raise ValueError(f"a basic feature has {value.name} {i}, which is no value")
+
+
 class FeatureNames:
     """Reads keys: what each says, with the values of a schema."""
 
@@ -129,11 +144,13 @@ class FeatureNames:
 
 
 def unpack(key: int) -> tuple[int, int, int, tuple[int, ...]]:
-    """Template, place, label and values of a key."""
+    """Template, place, label and values of a key.  Raises ValueError where it has no template."""
     template = (key & ((1 << TEMPLATE_BITS) - 1)) - 1
     place = key >> TEMPLATE_BITS & ((1 << PLACE_BITS) - 1)
     label = key >> (TEMPLATE_BITS + PLACE_BITS) & ((1 << LABEL_BITS) - 1)
     rest = key >> (TEMPLATE_BITS + PLACE_BITS + LABEL_BITS)
+    if not 0 <= template < len(TEMPLATES):
+        raise ValueError(f"a basic feature has template {template}, expected 0 to {BETWEEN}")
     n = len(TEMPLATES[template])
     bits = VALUE_BITS[n]
     return template, place, label, tuple(rest >> bits * i & ((1 << bits) - 1) for i in range(n))

@@ -82,5 +82,5 @@ def is_reranker(path: Path) -> bool:
     return not is_pipeline(path) and kind_of(path) == RERANKER_FORMAT
 
 
-COMBINER_WEIGHTS, KERNEL_MAP = "combiner.npz", "kernel_map.npz"
+COMBINER_WEIGHTS, KERNEL_MAP, EXPLICIT = "combiner.npz", "kernel_map.npz", "explicit.npz"
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"

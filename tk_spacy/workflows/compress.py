@@ -10,9 +10,9 @@ from typing import Any
 
 from tk_spacy.about import __version__
 from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.matching import matched_lists
-from tk_spacy.kbest.reader import DEFAULT_SOURCE, read_kbest
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.matching import matched_pairs
+from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.reranker.compression import hashed, pruned
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import load_treebank
@@ -30,7 +30,7 @@ from tk_spacy.workflows.compression_curve import (
     measure,
     without_kernel,
 )
-from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN, Model, open_model
+from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN, Model, main_source, open_model
 from tk_spacy.workflows.train.config_text import TRAINING_CFG
 
 KEEPS = (0.05, 0.1, 0.25, 0.5)
@@ -99,7 +99,8 @@ def curve(
 ) -> list[Point]:
     """Accuracy, speed and size of a model's forms on one treebank part.
 
-    lists: k-best file for dev.  keeps, bits: of the pruned and hashed forms, None for some.
+    lists: k-best file for dev, whose tags count.  keeps, bits: of the pruned and hashed forms, None
+    for some.
     beside: further models to measure in the same run.  Raises UserError.
     """
     reranker = open_model(model).reranker
@@ -107,8 +108,9 @@ def curve(
     schema = reranker.schema
     for note in scored_notes(gold, dev, labels=schema.labels, columns=schema.columns):
         (progress or Progress()).warn(note)
-    found = matched_lists(lists, gold, inventory=LabelInventory(), source=_source(reranker), k=1000)
-    trees: list[CandidateList] = list(found)
+    pairs = list(
+        matched_pairs(lists, gold, inventory=LabelInventory(), source=main_source(reranker), k=1000)
+    )
     size = len(reranker.support)
     own = tuple(reranker.support.types)
     if keeps is None:
@@ -129,12 +131,7 @@ def curve(
         forms[str(path)] = (BESIDE, len(other.support), other)
     if reranker.settings.manual_parts:
         forms["the kernel's scores left out"] = (NONE, 0, without_kernel(reranker))
-    return measure(forms, gold, trees, repeat=repeat, n_threads=threads, progress=progress)
-
-
-def _source(reranker: Reranker) -> str:
-    weighed = list(reranker.combination.betas) if reranker.combination else []
-    return weighed[0] if weighed else DEFAULT_SOURCE
+    return measure(forms, gold, pairs, repeat=repeat, n_threads=threads, progress=progress)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class Point:
 def measure(
     forms: Mapping[str, tuple[str, int, Reranker]],
     gold: Sequence[Sentence],
-    lists: Sequence[CandidateList],
+    lists: Sequence[Pair],
     *,
     repeat: int = 5,
     n_threads: int | None = None,
@@ -67,7 +67,8 @@ def measure(
 ) -> list[Point]:
     """The points of a curve, in the order of the forms.
 
-    forms: by name the way, the size and the model.  gold, lists: aligned.  repeat: timings of each
+    forms: by name the way, the size and the model.  gold, lists: aligned; the tags are
+    those of the lists' sentences.  repeat: timings of each
     form; the forms take turns, so that what else the machine does meets all of them.
     """
     progress = progress or Progress()
@@ -78,8 +79,7 @@ def measure(
     for _, _, reranker in forms.values():
         if id(reranker.combiner) not in completed:
             completed[id(reranker.combiner)] = [
-                (sentence, reranker.completed(sentence, trees))
-                for sentence, trees in zip(gold, lists, strict=True)
+                (sentence, reranker.completed(sentence, trees)) for sentence, trees in lists
             ]
     words = sum(map(len, gold))
     whole: dict[str, list[float]] = {name: [] for name in forms}
@@ -146,9 +146,9 @@ def _kernel_seconds(
     reranker: Reranker, pairs: Sequence[tuple[Sentence, CandidateList]], n_threads: int | None
 ) -> float | None:
     """Time of the kernel's scores of all parts; None without a kernel."""
-    if not reranker.settings.kernel_parts:
+    if not reranker.settings.kernel_parts or reranker.explicit is not None:
         return None
-    encoded: list[EncodedList] = [reranker._encoder.encode(*pair) for pair in pairs]
+    encoded: list[EncodedList] = [reranker.encode(*pair) for pair in pairs]
     out = [[np.zeros(len(parts.slots)) for parts in item.kernel] for item in encoded]
     started = time.perf_counter()
     reranker._scorer.add_scores(

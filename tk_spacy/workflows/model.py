@@ -13,6 +13,7 @@ from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import REPORT_FORMAT, TrainReport
 from tk_spacy.kbest.candidates import LONG_LIST, LabelInventory
+from tk_spacy.kbest.reader import DEFAULT_SOURCE
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.kinds import ParserKind, all_kinds, stored_kind
@@ -313,3 +314,9 @@ def _read_report(path: Path) -> TrainReport | None:
         return TrainReport.from_dict(data) if data["format"] == REPORT_FORMAT else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def main_source(reranker: Reranker) -> str:
+    """What the only score of a k-best file is called where the file does not say."""
+    weighed = list(reranker.combination.betas) if reranker.combination else []
+    return weighed[0] if weighed else DEFAULT_SOURCE

@@ -1,0 +1,189 @@
+"""`tk-spacy select`: features selected in kernel space, in the place of a model's kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
+from tk_spacy.errors import OptionError
+from tk_spacy.reranker.explicit_training import GIB, LEARNERS, SPACES, SelectionSettings
+from tk_spacy.reranker.interpolation import TUNING_METRICS
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table
+from tk_spacy.workflows.select import select
+
+USUAL = SelectionSettings()
+NAMES = {"model": "the model as it was", "selected": "with selected features"}
+
+
+def select_cli(
+    model: Annotated[Path, typer.Argument(help="Directory that `tk-spacy train` made.")],
+    train: Annotated[
+        Path, typer.Argument(metavar="TRAIN.conllu", help="Right trees that the model learnt from.")
+    ],
+    lists: Annotated[
+        Path,
+        typer.Option(
+            metavar="LISTS",
+            help="Their candidate lists by parsers that did not see them: `train.kbest.conllu` in "
+            "the work directory of `tk-spacy train` (--workdir).",
+        ),
+    ],
+    dev: Annotated[
+        Path, typer.Option(metavar="DEV.conllu", help="Right trees to tune on.", show_default=False)
+    ],
+    dev_lists: Annotated[
+        Path, typer.Option(metavar="LISTS", help="Their lists: `dev.kbest.conllu` there.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="NEW", help="Directory of the model to write."),
+    ],
+    test: Annotated[
+        Path | None, typer.Option(metavar="TEST.conllu", help="Right trees to score.")
+    ] = None,
+    test_lists: Annotated[
+        Path | None, typer.Option(metavar="LISTS", help="Their lists, see `tk-spacy kbest`.")
+    ] = None,
+    space: Annotated[
+        str, typer.Option(metavar="SPACE", help=f"Whose features: {', '.join(SPACES)}.")
+    ] = USUAL.space,
+    threshold: Annotated[
+        float,
+        typer.Option("--threshold", "-C", help="C: what a gradient must be above; more is less."),
+    ] = USUAL.threshold,
+    iterations: Annotated[int, typer.Option(help="Of mining, at most.")] = USUAL.iterations,
+    step: Annotated[float, typer.Option(help="Of a weight in mining.")] = USUAL.step,
+    pretraining: Annotated[
+        int, typer.Option(help="Passes over features of first and second order before it.")
+    ] = USUAL.pretraining,
+    max_order: Annotated[
+        int | None,
+        typer.Option(
+            help="Basic features that are combined, at most.", show_default="the kernel's degree"
+        ),
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option(help="Leave out basic features of fewer arcs.")
+    ] = USUAL.min_count,
+    labelled: Annotated[
+        bool, typer.Option("--labelled", help="DEPREL beside the words and tags of an arc.")
+    ] = False,
+    learner: Annotated[
+        str, typer.Option(metavar="NAME", help=f"Of the final weights: {' or '.join(LEARNERS)}.")
+    ] = USUAL.learner,
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help=f"To tune by: {' or '.join(TUNING_METRICS)}.")
+    ] = "las",
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GIB",
+            help="Mining ends where more memory would be needed, and keeps what it had.",
+            show_default="no limit",
+        ),
+    ] = None,
+    strongest: Annotated[int, typer.Option(min=0, help="Features to show.")] = 20,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is there already.")
+    ] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Select features in kernel space, and put a linear model of them in the kernel's place.
+
+    Basic features of arcs (words, tags, distance) are combined as a polynomial kernel does, or to
+    parts of trees as a tree kernel does. Of these combinations, more than could be written down,
+    those are mined that correct what the model gets wrong on its training lists; a perceptron
+    learns their weights. The new model goes on as any other, is fast, and can be read.
+
+        tk-spacy train train.conllu --dev dev.conllu -o model --workdir work
+
+        tk-spacy select model train.conllu --lists work/train.kbest.conllu --dev dev.conllu
+        --dev-lists work/dev.kbest.conllu --space tree -o new
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard():
+        if (test is None) != (test_lists is None):
+            raise OptionError("--test and --test-lists belong together; give both or none")
+        if metric not in TUNING_METRICS:
+            raise OptionError(f"--metric is {metric!r}; choose {' or '.join(TUNING_METRICS)}")
+        if memory is not None and not 0 < memory < 1e6:
+            raise OptionError(f"--memory is {memory:g}; give a positive number of GiB")
+        settings = SelectionSettings(
+            space=space, threshold=threshold, iterations=iterations, step=step,
+            pretraining=pretraining, max_order=max_order, min_count=min_count, labelled=labelled,
+            learner=learner,  # type: ignore[arg-type]
+            memory=None if memory is None else int(memory * GIB),
+        )  # fmt: skip
+        with progress_of(shell) as progress:
+            told = select(
+                model, train, lists, dev, dev_lists, output, settings,
+                test=None if test is None or test_lists is None else (test, test_lists),
+                metric=metric,
+                strongest=strongest, overwrite=overwrite, n_threads=threads, progress=progress,
+            )  # fmt: skip
+        shell.result([_scores(told), _costs(told), _strongest(told)], told)
+        if told["stopped"]:
+            shell.warn(f"mining ended before its time: {told['stopped']}")
+        shell.say(f"Model: {output}")
+
+
+def _scores(told: Mapping[str, Any]) -> Table:
+    metrics = ("uas", "las", "uas_nopunct", "las_nopunct")
+    return Table(
+        title="Scores",
+        columns=(
+            Column("", "part", align="left"),
+            Column("", "system", align="left"),
+            *(Column(name.upper().replace("_NOPUNCT", " no punct."), name) for name in metrics),
+        ),
+        rows=tuple(
+            (part, NAMES[system], *(found[name] for name in metrics))
+            for part, systems in told["scores"].items()
+            for system, found in systems.items()
+        ),
+        notes=(
+            "all words; beta: "
+            + ", ".join(f"{name} {beta:g}" for name, beta in told["betas"].items()),
+        ),
+    )
+
+
+def _costs(told: Mapping[str, Any]) -> Table:
+    """Their Table 3: what was selected, and what it took."""
+    seconds = told["seconds"]
+    return Table(
+        title="Selection",
+        columns=(
+            Column("space", "space", align="left"),
+            Column("C", "threshold", digits=0),
+            Column("basic features", "basic_features"),
+            Column("features", "features"),
+            Column("templates", "templates"),
+            Column("mining, s", "mining", digits=1),
+            Column("perceptron, s", "perceptron", digits=1),
+            Column("peak, MiB", "peak", digits=0),
+        ),
+        rows=(
+            (
+                told["space"], told["threshold"], told["basic_features"], told["features"],
+                told["templates"], seconds["mining"], seconds.get("perceptron"),
+                told["peak_bytes"] / MEBIBYTE,
+            ),
+        ),
+        notes=(f"{len(told['iterations'])} iterations of mining",),
+    )  # fmt: skip
+
+
+def _strongest(told: Mapping[str, Any]) -> Table:
+    return Table(
+        title="Strongest features",
+        columns=(Column("weight", "weight"), Column("feature", "feature", align="left")),
+        rows=tuple((item["weight"], item["feature"]) for item in told["strongest"]),
+    )

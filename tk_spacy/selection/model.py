@@ -1,0 +1,189 @@
+"""Selected features with their weights: a linear model that scores candidate lists.
+
+Source: Qian and Liu 2015, section 6.1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.selection.basic import ArcLists, BasicFeatures
+from tk_spacy.selection.corpus import MAX_FEATURES, Corpus
+from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.templates import FeatureNames, check_keys
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int64
+
+MOST_WEIGHT = 1e24
+"""Of a stored feature; sums of so many of them are finite numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectedFeatures:
+    """Patterns of basic features, each with a weight; a tree's score is the sum over those it has.
+
+    basic: what the patterns consist of.  table: the patterns, closed under prefixes.  weights:
+    float64[p], kept to float32 precision, in which they are stored.
+    """
+
+    basic: BasicFeatures
+    table: PatternTable
+    weights: Float64
+
+    @classmethod
+    def make(cls, basic: BasicFeatures, table: PatternTable, weights: Float64) -> SelectedFeatures:
+        """Without the patterns that have no weight, and the basic features that none has.
+
+        Raises ValueError for another number of weights than patterns.
+        """
+        if len(weights) != len(table):
+            raise ValueError(f"{len(weights)} weights for {len(table)} patterns")
+        parents, steps = table.parents, table.steps
+        values = np.asarray(weights, dtype=np.float32).astype(np.float64)
+        keep = values != 0
+        for node in range(len(keep) - 1, -1, -1):  # what they grow from
+            if keep[node] and parents[node] >= 0:
+                keep[parents[node]] = True
+        numbers = np.cumsum(keep) - 1
+        parents, steps, values = parents[keep], steps[keep], values[keep]
+        # The order of the features stays, and with it that of the patterns' steps.
+        features, new = np.unique(steps % MAX_FEATURES, return_inverse=True)
+        return cls(
+            BasicFeatures(basic.schema, basic.keys[features], basic.labelled),
+            PatternTable(
+                np.where(parents < 0, -1, numbers[parents]),
+                steps - steps % MAX_FEATURES + new,
+                trees=table.trees,
+            ),
+            values,
+        )
+
+    def __len__(self) -> int:
+        """The number of patterns with a weight."""
+        return int(np.count_nonzero(self.weights))
+
+    @property
+    def schema(self) -> Schema:
+        """Properties and values."""
+        return self.basic.schema
+
+    def encode(self, sentence: Sentence, candidates: CandidateList) -> ArcLists:
+        """What `scores` reads of a sentence and its candidates."""
+        return self.basic.encode(sentence, candidates)
+
+    def scores(self, encoded: Sequence[ArcLists], *, n_threads: int | None = None) -> list[Float64]:
+        """The score of every candidate of some lists: float64[k] for each.
+
+        Comparable within a list only: what all its candidates have is left out.  The same to the
+        last bit for any number of threads, and whatever else is in the batch.
+        """
+        return self.table.scores(
+            Corpus(encoded, len(self.basic)), self.weights, n_threads=n_threads
+        )
+
+    # For readers
+
+    def listed(self) -> Iterator[tuple[str, float]]:
+        """Each pattern in words and its weight, the strongest first.
+
+        The features of one arc are joined by "&"; in the space of trees each arc stands in
+        brackets, with the arcs below it.
+        """
+        words = self.basic.names()
+        order = np.argsort(-np.abs(self.weights), kind="stable")
+        steps, parents = self.table.steps.tolist(), self.table.parents.tolist()
+        for node in order[: len(self)].tolist():
+            yield (
+                _spelled(node, parents, steps, words, trees=self.table.trees),
+                float(self.weights[node]),
+            )
+
+    def n_templates(self) -> int:
+        """The number of different templates: patterns without the values of their features."""
+        words = [FeatureNames.template(key) for key in self.basic.keys.tolist()]
+        ids = {word: i for i, word in enumerate(dict.fromkeys(words))}
+        of_features = np.array([ids[word] for word in words], dtype=np.int64)
+        steps = self.table.steps
+        plain = steps // MAX_FEATURES * MAX_FEATURES + of_features[steps % MAX_FEATURES]
+        known: dict[tuple[int, int], int] = {}
+        of_nodes = np.empty(len(steps), dtype=np.int64)
+        for node, (parent, step) in enumerate(
+            zip(self.table.parents.tolist(), plain.tolist(), strict=True)
+        ):
+            above = -1 if parent < 0 else int(of_nodes[parent])
+            of_nodes[node] = known.setdefault((above, step), len(known))
+        return len(np.unique(of_nodes[self.weights != 0]))
+
+    # Storage
+
+    def to_dict(self) -> dict[str, Any]:
+        """What meta.json says of it."""
+        return {
+            "trees": self.table.trees,
+            "labelled": self.basic.labelled,
+            "features": len(self),
+            "basic_features": len(self.basic),
+        }
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, for an .npz file."""
+        return {
+            "keys": self.basic.keys,
+            "parents": self.table.parents.astype(np.int32),
+            "steps": self.table.steps.astype(np.uint32),
+            "weights": self.weights.astype(np.float32),
+        }
+
+    @classmethod
+    def from_stored(
+        cls, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], schema: Schema
+    ) -> SelectedFeatures:
+        """The inverse of `to_dict` and `to_arrays`.
+
+        Raises KeyError where something is missing, ValueError where it does not fit together.
+        """
+        trees, labelled = data["trees"], data["labelled"]
+        if type(trees) is not bool or type(labelled) is not bool:
+            raise ValueError(f"trees {trees!r} and labelled {labelled!r}, expected true or false")
+        for name, dtype in (
+            ("keys", np.uint64), ("parents", np.int32), ("steps", np.uint32),
+            ("weights", np.float32),
+        ):  # fmt: skip
+            if arrays[name].dtype != dtype or arrays[name].ndim != 1:
+                raise ValueError(f"{name} are {arrays[name].dtype}, expected {np.dtype(dtype)}[_]")
+        keys, weights = arrays["keys"], arrays["weights"].astype(np.float64)
+        steps: Int64 = arrays["steps"].astype(np.int64)
+        if len(weights) != len(steps):
+            raise ValueError(f"{len(weights)} weights for {len(steps)} patterns")
+        if not (np.abs(weights) < MOST_WEIGHT).all():
+            raise ValueError(f"a weight is no number, or beyond {MOST_WEIGHT:g}")
+        if len(steps) and (steps % MAX_FEATURES).max() >= len(keys):
+            raise ValueError("a pattern has a feature that is not there")
+        check_keys(keys, schema, labelled=labelled)
+        table = PatternTable(arrays["parents"].astype(np.int64), steps, trees=trees)
+        return cls(BasicFeatures(schema, keys, labelled), table, weights)
+
+
+def _spelled(
+    node: int, parents: Sequence[int], steps: Sequence[int], words: Sequence[str], *, trees: bool
+) -> str:
+    path = []
+    while node >= 0:
+        path.append(divmod(steps[node], MAX_FEATURES))
+        node = parents[node]
+    path.reverse()
+    if not trees:
+        return " & ".join(words[feature] for _, feature in path)
+    text, open_arcs = "", 0
+    for depth, feature in path:
+        # What hangs on the word at a depth closes the arcs that are deeper.
+        text += "]" * (open_arcs - depth) + (" [" if text else "[") + words[feature]
+        open_arcs = depth + 1
+    return text + "]" * open_arcs
