@@ -20,6 +20,9 @@ from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.selection.corpus import MAX_FEATURES
 from tk_spacy.utils.array_checks import checked
 
+cdef enum:
+    NO_SLOT = -1
+
 assert MAX_FEATURES == 1 << FEATURE_BITS
 MAX_ORDER = 255
 
@@ -72,15 +75,43 @@ cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil:
 
 
 cdef void walk_arc(
+    const Slots *slots, const int32_t *ids, int32_t n, Step step, void *context
+) noexcept nogil:
+    """Every pattern of an arc, depth first; ids: its features, ascending."""
+    if slots.of_feature == NULL:
+        extend_set(ids, n, 0, NOWHERE, 0, step, context)
+    else:
+        extend_slots(slots, ids, n, 0, NO_SLOT, NOWHERE, 0, step, context)
+
+
+cdef void extend_set(
     const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
 ) noexcept nogil:
-    """Every pattern of an arc, depth first; ids: its features, ascending, from `start` on."""
+    """By any feature from `start` on."""
     cdef int32_t i
     cdef int64_t child
     for i in range(start, n):
         child = step(context, node, <uint64_t>ids[i], order)
         if child != NOWHERE:
-            walk_arc(ids, n, i + 1, child, order + 1, step, context)
+            extend_set(ids, n, i + 1, child, order + 1, step, context)
+
+
+cdef void extend_slots(
+    const Slots *slots, const int32_t *ids, int32_t n, int32_t start, int32_t slot, int64_t node,
+    int order, Step step, void *context,
+) noexcept nogil:
+    """By a feature of a slot after the given one that passes over none which a pattern needs."""
+    cdef int32_t i, following
+    cdef int64_t child
+    for i in range(start, n):
+        following = slots.of_feature[ids[i]]
+        if following == slot:
+            continue
+        if slots.after[following] > slot:
+            return
+        child = step(context, node, <uint64_t>ids[i], order)
+        if child != NOWHERE:
+            extend_slots(slots, ids, n, i + 1, following, child, order + 1, step, context)
 
 
 cdef void walk_tree(
@@ -171,6 +202,7 @@ cdef int64_t add_weight(void *context, int64_t node, uint64_t step, int order) n
 
 cdef struct Move:
     const Patterns *patterns
+    const Slots *slots
     double *weights
     double *stepped
     double by
@@ -180,7 +212,7 @@ cdef struct Move:
 cdef int64_t move_weight(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
     cdef Move *move = <Move *>context
     cdef int64_t child = find_pattern(move.patterns, node, step)
-    if child != NOWHERE:
+    if child != NOWHERE and may_weigh(move.slots, step):
         move.weights[child] += move.by
         move.stepped[child] += move.by * move.at
     return child
@@ -266,6 +298,7 @@ cdef class PatternTable:
         """
         cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
         lengths = corpus.lengths
+        _check_trees(corpus, self.trees)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         cdef const int64_t[::1] begins = ends
         cdef double[::1] out = np.zeros(ends[len(lengths)] + 1)
@@ -311,6 +344,8 @@ cdef class PatternTable:
              double time):
         """Adds `by` to the weight of each pattern of a candidate, as often as it occurs.
 
+        Of parts in slots only complete patterns have weights (see Corpus).
+
         at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
         time is added, for averaging.
         """
@@ -320,7 +355,7 @@ cdef class PatternTable:
         _check_place(corpus, at, row)
         if not len(self):
             return
-        context.patterns = &self.patterns
+        context.patterns, context.slots = &self.patterns, &corpus.lists.slots
         context.weights, context.stepped = &of_patterns[0], &sums[0]
         context.by, context.at = by, time
         with nogil:
@@ -335,6 +370,11 @@ cdef class PatternTable:
         with nogil:
             walk(&corpus.lists, at, row, self.trees, note_pattern, &context)
         return np.asarray(times)[: len(self)]
+
+
+def _check_trees(Corpus corpus, bint trees):
+    if trees and not corpus.has_trees:
+        raise ValueError("patterns of trees in a corpus of other parts, expected one of trees")
 
 
 def _check_place(Corpus corpus, Py_ssize_t at, int row):
@@ -354,8 +394,10 @@ cdef void walk(
         walk_tree(lists, &tree, NULL, step, context)
         return
     for m in range(tree.n):
+        if tree.members[m] < 0:
+            continue
         ids = features_of(lists, tree.first_arc + tree.members[m], &n)
-        walk_arc(ids, n, 0, NOWHERE, 0, step, context)
+        walk_arc(&lists.slots, ids, n, step, context)
 
 
 cdef int score_list(
@@ -384,7 +426,8 @@ cdef int score_list(
         out[row] = 0.0
         get_tree(lists, at, row, &tree)
         for m in range(n_words):
-            out[row] += of_arcs[tree.members[m]]
+            if tree.members[m] >= 0:
+                out[row] += of_arcs[tree.members[m]]
     free(of_arcs)
     return 0
 
@@ -399,5 +442,5 @@ cdef void score_arcs(
     for arc in range(lists.first_arc[at + 1] - first):
         context.total = 0.0
         ids = features_of(lists, first + arc, &n)
-        walk_arc(ids, n, 0, NOWHERE, 0, add_weight, context)
+        walk_arc(&lists.slots, ids, n, add_weight, context)
         of_arcs[arc] = context.total
