@@ -3,13 +3,21 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
+cdef struct Slots:
+    # Where an arc's features stand in slots, and a pattern takes at most one of each, in order.
+    const int32_t *of_feature   # NULL where there are no slots
+    const int32_t *after        # the last slot before each one that a pattern needs, -1 for none
+    const uint8_t *completes    # whether a pattern that ends in a slot has all that it needs
+
+
 cdef struct Lists:
+    Slots slots
     # Arc a has the features ids[arc_starts[a]:arc_starts[a + 1]], in ascending order.
     const int64_t *arc_starts
     const int32_t *ids
     # List l has k[l] trees of n[l] words and arcs from first_arc[l] on.  The arcs into the words of
-    # its tree j begin at members[first_member[l] + j * n[l]], numbered from first_arc[l]; the
-    # tables of its words, the root among them, at [first_node[l] + j * (n[l] + 1)].
+    # its tree j begin at members[first_member[l] + j * n[l]], numbered from first_arc[l], or -1
+    # for none; the tables of its words, the root among them, at [first_node[l] + j * (n[l] + 1)].
     const int32_t *k
     const int32_t *n
     const int64_t *first_arc
@@ -46,8 +54,11 @@ cdef class Corpus:
     cdef Lists lists
     cdef readonly Py_ssize_t n_lists
     cdef readonly int32_t n_features
+    cdef readonly bint has_trees
     cdef object _kept
+    cdef object _slots
     cdef list _members
+    cdef int _take_slots(self, slots) except -1
 
 
 cdef inline void get_tree(

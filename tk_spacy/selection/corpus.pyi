@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.selection.basic import ArcLists
+from tk_spacy.selection.combinations.slot_lists import SlotLists
 from tk_spacy.utils.array_types import Int32
 
 MAX_FEATURES: Final[int]
@@ -12,7 +13,14 @@ MAX_FEATURES: Final[int]
 class Corpus:
     n_lists: int
     n_features: int
-    def __init__(self, lists: Sequence[ArcLists], n_features: int) -> None: ...
+    has_trees: bool
+    def __init__(
+        self,
+        lists: Sequence[ArcLists] | Sequence[SlotLists],
+        n_features: int,
+        *,
+        slots: tuple[Int32, Int32, NDArray[np.uint8]] | None = None,
+    ) -> None: ...
     def __len__(self) -> int: ...
     def same_trees(self, rows: Sequence[int] | Int32) -> list[NDArray[np.bool_]]: ...
     @property

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 import numpy as np
 
 from tk_spacy.kernels.forest import Forest
+from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_values
 
 
@@ -12,14 +13,22 @@ MAX_FEATURES = 1 << 25
 """Basic features that may be numbered: a step of a pattern has so many bits for them."""
 
 
+NO_TOPS = np.zeros((0, 2), dtype=np.int32)
+
+
 cdef class Corpus:
-    """Candidate lists, each an ArcLists, with features 0..n_features-1.
+    """Candidate lists, each an ArcLists or SlotLists, with features 0..n_features-1.
+
+    slots: None, or what a pattern of parts may be (see combinations.slot_space): int32[n_features],
+        each feature's slot, not falling; int32[s], the last slot before each one that may not be
+        left out, -1 for none; uint8[s], 1 where a pattern that ends in a slot is complete, and so
+        may have a weight.  A pattern then has at most one feature of each slot.
 
     Raises ValueError for a list whose arrays do not fit together, and for more features than a
     pattern's step has room for.
     """
 
-    def __init__(self, lists, n_features):
+    def __init__(self, lists, n_features, *, slots=None):
         if not 0 <= n_features <= MAX_FEATURES:
             raise ValueError(f"{n_features} features, expected 0 to {MAX_FEATURES}")
         self.n_lists = len(lists)
@@ -27,7 +36,8 @@ cdef class Corpus:
         self._members = [item.members for item in lists]
         arc_starts, ids, members, children, siblings = [np.zeros(1, np.int64)], [], [], [], []
         arc_differs, marks, nodes, tops = [], [], [], []
-        sizes = np.array([item.heads.shape for item in lists], dtype=np.int32).reshape(-1, 2)
+        sizes = np.array([item.members.shape for item in lists], dtype=np.int32).reshape(-1, 2)
+        self.has_trees = slots is None and all(item.heads is not None for item in lists)
         n_ids = 0
         for item in lists:
             _check(item, n_features)
@@ -35,14 +45,17 @@ cdef class Corpus:
             n_ids += len(item.ids)
             ids.append(item.ids)
             members.append(item.members.ravel())
-            first, following = linked(item.heads)
-            children.append(first.ravel())
-            siblings.append(following.ravel())
             arc_differs.append(_differing_arcs(item))
-            marks.append(_marked(item.members, following))
-            numbers, representatives = _differing_nodes(item)
-            nodes.append(numbers.ravel())
-            tops.append(representatives)
+            if self.has_trees:
+                first, following = linked(item.heads)
+                children.append(first.ravel())
+                siblings.append(following.ravel())
+                marks.append(_marked(item.members, following))
+                numbers, representatives = _differing_nodes(item)
+                nodes.append(numbers.ravel())
+                tops.append(representatives)
+            else:
+                tops.append(NO_TOPS)
         cdef const int64_t[::1] starts = np.concatenate(arc_starts)
         cdef const int32_t[::1] k = _column(sizes[:, 0]), n = _column(sizes[:, 1])
         words = sizes[:, 0].astype(np.int64) * sizes[:, 1]
@@ -71,6 +84,29 @@ cdef class Corpus:
         self.lists.first_arc, self.lists.first_member = &first_arc[0], &first_member[0]
         self.lists.first_node, self.lists.members = &first_node[0], &all_members[0]
         self.lists.first_child, self.lists.next_sibling = &first_child[0], &next_sibling[0]
+        self._take_slots(slots)
+
+    cdef int _take_slots(self, slots) except -1:
+        cdef const int32_t[::1] of_feature, after
+        cdef const uint8_t[::1] completes
+        self.lists.slots.of_feature = NULL
+        if slots is None:
+            return 0
+        of_feature = checked("slots of features", slots[0], np.int32, self.n_features)
+        after = checked("slots before", slots[1], np.int32, None)
+        completes = checked("completing slots", slots[2], np.uint8, after.shape[0])
+        check_values(of_feature, 0, <int32_t>after.shape[0] - 1, "slots of features")
+        check_values(after, -1, <int32_t>after.shape[0] - 1, "slots before")
+        if (np.diff(slots[0]) < 0).any():
+            raise ValueError("slots of features fall, expected features slot by slot")
+        if not self.n_features:
+            of_feature = np.zeros(1, dtype=np.int32)
+        if not after.shape[0]:
+            after, completes = np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.uint8)
+        self._slots = of_feature, after, completes
+        self.lists.slots.of_feature = &of_feature[0]
+        self.lists.slots.after, self.lists.slots.completes = &after[0], &completes[0]
+        return 0
 
     def __len__(self):
         return self.n_lists
@@ -114,8 +150,8 @@ def linked(heads):
 
 def _differing_arcs(item):
     """Of each distinct arc whether some tree lacks it."""
-    times = np.bincount(item.members.ravel(), minlength=item.n_arcs)
-    return times < len(item.heads)
+    members = item.members[item.members >= 0]
+    return np.bincount(members, minlength=item.n_arcs) < len(item.members)
 
 
 def _marked(members, next_sibling):
@@ -149,9 +185,13 @@ def _differing_nodes(item):
 
 def _check(item, n_features):
     check_values(item.ids, 0, <int32_t>(n_features - 1), "ids")
-    check_values(item.members.ravel(), 0, <int32_t>(item.n_arcs - 1), "members")
-    check_values(item.heads.ravel(), 0, <int32_t>item.heads.shape[1], "heads")
-    if item.members.shape != item.heads.shape or item.starts[item.n_arcs] != len(item.ids):
+    # In trees each word has an arc; of other parts there may be none.
+    fewest = -1 if item.heads is None else 0
+    check_values(item.members.ravel(), fewest, <int32_t>(item.n_arcs - 1), "members")
+    if item.heads is not None:
+        check_values(item.heads.ravel(), 0, <int32_t>item.heads.shape[1], "heads")
+    shape = item.members.shape if item.heads is None else item.heads.shape
+    if item.members.shape != shape or item.starts[item.n_arcs] != len(item.ids):
         raise ValueError("a list's members, heads, starts and ids do not fit together")
 
 

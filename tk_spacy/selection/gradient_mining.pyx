@@ -17,6 +17,9 @@ leaves it out of these, which is the same gradient and a tighter bound: in the s
 that both trees have; in that of trees, occurrences without an arc whose head or left sibling is
 another one in the other tree, as far as they cannot get such an arc by further steps either.  (An
 occurrence's beginnings are counted where it is, so the counts still cannot rise with the order.)
+
+In a corpus of parts in slots (see combinations) a pattern has at most one feature of each slot, and
+only a complete one gets a weight; the others are counted as bounds of those that extend them.
 There the gradient is taken from the occurrences that do have one.
 
 Patterns are parted by their first feature into PARTS that know nothing of each other, so threads
@@ -34,11 +37,11 @@ from tk_spacy.selection.bloom cimport (
     MOST_COUNT, Bloom, came_often, clear_bloom, free_bloom, make_bloom,
 )
 from tk_spacy.selection.corpus cimport (
-    Corpus, Lists, Tree, features_of, get_tree, spread_marks,
+    Corpus, Lists, Slots, Tree, features_of, get_tree, spread_marks,
 )
 from tk_spacy.selection.patterns cimport (
     FEATURE_BITS, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern, free_patterns,
-    make_patterns, parent_of, pattern_key, walk_arc, walk_tree,
+    make_patterns, may_weigh, parent_of, pattern_key, walk_arc, walk_tree,
 )
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
@@ -133,6 +136,8 @@ def mine(
         raise ValueError(f"max_order is {max_order}, expected 1 to {MAX_ORDER_}")
     if len(carried) != PARTS_:
         raise ValueError(f"{len(carried)} parts, expected {PARTS_}")
+    if trees and not corpus.has_trees:
+        raise ValueError("patterns of trees in a corpus of other parts, expected one of trees")
     if places.shape[0]:
         samples.lists, samples.better, samples.worse = &places[0], &right[0], &wrong[0]
     samples.n, samples.trees, samples.contested = places.shape[0], trees, contested
@@ -312,7 +317,7 @@ cdef Py_ssize_t run_order(
         walk.counts = part.better if round == 0 else part.worse
         walk.sign = 1 if round == 0 else -1
         walk_samples(lists, samples, &walk, round == 0, watch)
-    return prune(part, limits, order, first)
+    return prune(part, limits, &lists.slots, order, first)
 
 
 cdef void walk_samples(
@@ -334,10 +339,10 @@ cdef void walk_samples(
                 walk.part.failed = NO_MEMORY
             continue
         for m in range(tree.n):
-            if samples.contested and tree.members[m] == other.members[m]:
+            if tree.members[m] < 0 or samples.contested and tree.members[m] == other.members[m]:
                 continue
             ids = features_of(lists, tree.first_arc + tree.members[m], &n)
-            walk_arc(ids, n, 0, NOWHERE, 0, mining_step, walk)
+            walk_arc(&lists.slots, ids, n, mining_step, walk)
 
 
 cdef int walk_contested(
@@ -404,7 +409,7 @@ cdef int64_t mining_step(void *context, int64_t node, uint64_t step, int order) 
 
 
 cdef Py_ssize_t prune(
-    Part *part, const Limits *limits, int order, Py_ssize_t first
+    Part *part, const Limits *limits, const Slots *slots, int order, Py_ssize_t first
 ) noexcept nogil:
     """Moves the weights of an order's survivors and forgets the others; the number of survivors.
 
@@ -420,9 +425,10 @@ cdef Py_ssize_t prune(
         )
         if part.survives[i]:
             n += 1
-            part.weights[i] = moved(
-                part.weights[i], part.gradients[i], limits.threshold, limits.step
-            )
+            if may_weigh(slots, part.patterns.keys[i]):
+                part.weights[i] = moved(
+                    part.weights[i], part.gradients[i], limits.threshold, limits.step
+                )
         if i < first:
             continue
         if part.survives[i]:

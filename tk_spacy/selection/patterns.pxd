@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from tk_spacy.selection.corpus cimport Corpus, Lists, Tree
+from tk_spacy.selection.corpus cimport Corpus, Lists, Slots, Tree
 from tk_spacy.selection.key_table cimport Keys, find_key, key_hash
 
 cdef enum:
@@ -68,6 +68,13 @@ cdef inline int64_t look_up(const Index *index, int64_t parent, uint64_t step) n
     return find_key(&index.patterns.table, key)
 
 
+cdef inline bint may_weigh(const Slots *slots, uint64_t step) noexcept nogil:
+    """Whether a pattern may have a weight: all but an incomplete one.  step: its last, or its key."""
+    return slots.of_feature == NULL or slots.completes[
+        slots.of_feature[step & ((1 << FEATURE_BITS) - 1)]
+    ]
+
+
 cdef inline int64_t parent_of(uint64_t key) noexcept nogil:
     return <int64_t>(key >> 32) - 2
 
@@ -80,8 +87,9 @@ cdef int64_t add_pattern(
 ) noexcept nogil
 cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
 
+# Patterns of one arc, or part; slots: those of its features.
 cdef void walk_arc(
-    const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
+    const Slots *slots, const int32_t *ids, int32_t n, Step step, void *context
 ) noexcept nogil
 # reach: NULL for all that occurs.
 cdef void walk_tree(

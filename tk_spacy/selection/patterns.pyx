@@ -20,6 +20,9 @@ from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.selection.corpus import MAX_FEATURES
 from tk_spacy.utils.array_checks import checked
 
+cdef enum:
+    NO_SLOT = -1
+
 assert MAX_FEATURES == 1 << FEATURE_BITS
 MAX_ORDER = 255
 BITS_OF_A_KEY = 16
@@ -74,15 +77,43 @@ cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil:
 
 
 cdef void walk_arc(
+    const Slots *slots, const int32_t *ids, int32_t n, Step step, void *context
+) noexcept nogil:
+    """Every pattern of an arc, depth first; ids: its features, ascending."""
+    if slots.of_feature == NULL:
+        extend_set(ids, n, 0, NOWHERE, 0, step, context)
+    else:
+        extend_slots(slots, ids, n, 0, NO_SLOT, NOWHERE, 0, step, context)
+
+
+cdef void extend_set(
     const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
 ) noexcept nogil:
-    """Every pattern of an arc, depth first; ids: its features, ascending, from `start` on."""
+    """By any feature from `start` on."""
     cdef int32_t i
     cdef int64_t child
     for i in range(start, n):
         child = step(context, node, <uint64_t>ids[i], order)
         if child != NOWHERE:
-            walk_arc(ids, n, i + 1, child, order + 1, step, context)
+            extend_set(ids, n, i + 1, child, order + 1, step, context)
+
+
+cdef void extend_slots(
+    const Slots *slots, const int32_t *ids, int32_t n, int32_t start, int32_t slot, int64_t node,
+    int order, Step step, void *context,
+) noexcept nogil:
+    """By a feature of a slot after the given one that passes over none which a pattern needs."""
+    cdef int32_t i, following
+    cdef int64_t child
+    for i in range(start, n):
+        following = slots.of_feature[ids[i]]
+        if following == slot:
+            continue
+        if slots.after[following] > slot:
+            return
+        child = step(context, node, <uint64_t>ids[i], order)
+        if child != NOWHERE:
+            extend_slots(slots, ids, n, i + 1, following, child, order + 1, step, context)
 
 
 cdef void walk_tree(
@@ -183,6 +214,7 @@ cdef int64_t add_weight(void *context, int64_t node, uint64_t step, int order) n
 
 cdef struct Move:
     const Index *index
+    const Slots *slots
     double *weights
     double *stepped
     double by
@@ -195,7 +227,7 @@ cdef int64_t move_weight(void *context, int64_t node, uint64_t step, int order) 
     cdef int64_t child = look_up(move.index, node, step)
     if child == NOWHERE:
         return NOWHERE
-    if move.reach.has_marked:
+    if move.reach.has_marked and may_weigh(move.slots, step):
         move.weights[child] += move.by
         move.stepped[child] += move.by * move.at
     return child if move.index.inner[child] else NOWHERE
@@ -301,6 +333,7 @@ cdef class PatternTable:
         """
         cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
         lengths = corpus.lengths
+        _check_trees(corpus, self.trees)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         cdef const int64_t[::1] begins = ends
         cdef double[::1] out = np.zeros(ends[len(lengths)] + 1)
@@ -347,6 +380,8 @@ cdef class PatternTable:
              double time):
         """Adds `by` to the weight of each pattern of a candidate, as often as `scores` counts it.
 
+        Of parts in slots only complete patterns have weights (see Corpus).
+
         at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
         time is added, for averaging.
         """
@@ -358,6 +393,7 @@ cdef class PatternTable:
             return
         cdef int failed = 0
         context.index = &self.index
+        context.slots = &corpus.lists.slots
         context.weights, context.stepped = &of_patterns[0], &sums[0]
         context.by, context.at = by, time
         context.reach.max_order = self.highest
@@ -365,6 +401,11 @@ cdef class PatternTable:
             failed = walk(&corpus.lists, at, row, self.trees, move_weight, &context)
         if failed:
             raise MemoryError("no memory for a list's trees")
+
+
+def _check_trees(Corpus corpus, bint trees):
+    if trees and not corpus.has_trees:
+        raise ValueError("patterns of trees in a corpus of other parts, expected one of trees")
 
 
 def _check_place(Corpus corpus, Py_ssize_t at, int row):
@@ -391,9 +432,9 @@ cdef int walk(
         return 0
     context.reach.has_marked = True
     for m in range(tree.n):
-        if lists.arc_differs[tree.first_arc + tree.members[m]]:
+        if tree.members[m] >= 0 and lists.arc_differs[tree.first_arc + tree.members[m]]:
             ids = features_of(lists, tree.first_arc + tree.members[m], &n)
-            walk_arc(ids, n, 0, NOWHERE, 0, step, context)
+            walk_arc(&lists.slots, ids, n, step, context)
     return 0
 
 
@@ -431,7 +472,8 @@ cdef int score_list(
         out[row] = 0.0
         get_tree(lists, at, row, &tree)
         for m in range(n_words):
-            out[row] += values[tree.members[m]]
+            if tree.members[m] >= 0:
+                out[row] += values[tree.members[m]]
     free(values)
     return 0
 
@@ -448,7 +490,7 @@ cdef void score_arcs(
         context.total = 0.0
         if lists.arc_differs[first + arc]:
             ids = features_of(lists, first + arc, &n)
-            walk_arc(ids, n, 0, NOWHERE, 0, add_weight, context)
+            walk_arc(&lists.slots, ids, n, add_weight, context)
         values[arc] = context.total
 
 

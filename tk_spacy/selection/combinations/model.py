@@ -1,0 +1,260 @@
+"""A linear model of listed slot combinations: scores candidate lists without a support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tk_spacy.features.candidate_scores import add_candidate_scores
+from tk_spacy.features.encoder import EncodedList, ListEncoder
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.selection.combinations.slot_features import encoder
+from tk_spacy.selection.combinations.slot_space import (
+    NOTHING,
+    SlotNames,
+    SlotSpace,
+    TypeSlots,
+    UInt64,
+    check_keys,
+    slot_of,
+)
+from tk_spacy.selection.combinations.trie import CombinationTrie
+from tk_spacy.selection.key_table import KeyTable
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64, Int32
+
+MOST_WEIGHT = 1e24
+"""Of a stored combination; their sums are then finite numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combinations:
+    """Combinations of one part type with weights.
+
+    features: int32[c, s], the feature of each slot (nodes first, see slot_space), NOTHING where
+    there is none.  weights: float64[c].
+    """
+
+    features: Int32
+    weights: Float64
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CombinationModel:
+    """Listed combinations of slots, each with a weight; a tree's score is the sum over its parts.
+
+    schema: properties and values.  space: part types, slots and which of these may be left out.
+    keys: uint64[f], the features that combinations name, ascending.  types: the combinations of
+    each part type of the space.
+    Raises ValueError for combinations that do not fit, that lack a slot they may not lack, or that
+    are there twice.
+    """
+
+    schema: Schema
+    space: SlotSpace
+    keys: UInt64
+    types: tuple[Combinations, ...]
+    _encoder: ListEncoder = field(init=False, repr=False)
+    _tries: tuple[CombinationTrie, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.types) != len(self.space.types):
+            raise ValueError(
+                f"combinations of {len(self.types)} part types, expected {len(self.space.types)}"
+            )
+        check_keys(self.keys, self.space, self.schema)
+        slots = slot_of(self.keys)
+        table = KeyTable()
+        table.add_all(self.keys)
+        tries = []
+        for of_type, listed in zip(self.space.types, self.types, strict=True):
+            _check_complete(of_type, listed, slots)
+            tries.append(CombinationTrie(listed.features, listed.weights, table, of_type))
+        object.__setattr__(self, "_tries", tuple(tries))
+        object.__setattr__(self, "_encoder", encoder(self.schema, self.space))
+
+    def __len__(self) -> int:
+        """The number of combinations of all types."""
+        return sum(len(listed) for listed in self.types)
+
+    def encode(self, sentence: Sentence, candidates: CandidateList) -> EncodedList:
+        """What `scores` reads of a sentence and its candidates.
+
+        An EncodedList whose `kernel` parts are of this model's types: that of a reranker with the
+        same ones will do as well.
+        """
+        return self._encoder.encode(sentence, candidates)
+
+    def scores(
+        self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
+    ) -> list[Float64]:
+        """The score of every candidate of some lists: float64[k] for each.
+
+        Comparable within a list only: parts that all its candidates have are left out.  The same to
+        the last bit for any number of threads, and whatever else is in the batch.
+        """
+        out = [np.zeros(item.n_candidates) for item in encoded]
+        nodes = [item.sentence.nodes for item in encoded]
+        for at, trie in enumerate(self._tries):
+            parts = [item.kernel[at] for item in encoded]
+            values = trie.scores(nodes, [p.slots for p in parts], n_threads=n_threads)
+            for of_type, of_parts, scores in zip(parts, values, out, strict=True):
+                add_candidate_scores(of_parts, of_type.starts, of_type.members, scores)
+        return out
+
+    def strongest(self, most: int) -> CombinationModel:
+        """The same with the combinations of the largest weights alone, as many as asked for."""
+        if most < 1:
+            raise ValueError(f"{most} combinations, expected 1 at least")
+        if most >= len(self):
+            return self
+        strength = np.abs(np.concatenate([listed.weights for listed in self.types]))
+        keep = np.zeros(len(strength), dtype=bool)
+        keep[np.argsort(-strength, kind="stable")[:most]] = True
+        ends = np.cumsum([len(listed) for listed in self.types])[:-1]
+        kept = [
+            (listed.features[here], listed.weights[here])
+            for listed, here in zip(self.types, np.split(keep, ends), strict=True)
+        ]
+        return make_model(self.schema, self.space, self.keys, kept)
+
+    def with_weights(self, weights: Sequence[Float64]) -> CombinationModel:
+        """The same combinations with other weights, float64[c] for each type."""
+        types = [
+            replace(listed, weights=new) for listed, new in zip(self.types, weights, strict=True)
+        ]
+        return CombinationModel(self.schema, self.space, self.keys, tuple(types))
+
+    # For readers
+
+    def names(self) -> list[str]:
+        """Each combination in words, type after type: "h-UPOS=NOUN & m-Case=Gen & e-label=amod"."""
+        return [name for name, _ in self.listed()]
+
+    def listed(self) -> Iterator[tuple[str, float]]:
+        """Each combination in words and its weight, in their order."""
+        reader = SlotNames(self.space, self.schema)
+        words = [reader.name(key) for key in self.keys.tolist()]
+        for listed in self.types:
+            for row, weight in zip(listed.features, listed.weights.tolist(), strict=True):
+                said = [words[feature] for feature in row.tolist() if feature != NOTHING]
+                yield " & ".join(said) or "(every part)", weight
+
+    # Storage
+
+    def to_dict(self) -> dict[str, Any]:
+        """What meta.json says of it."""
+        return {
+            "skips": self.space.to_dict(),
+            "combinations": {
+                of_type.name: len(listed)
+                for of_type, listed in zip(self.space.types, self.types, strict=True)
+            },
+        }
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, for an .npz file."""
+        arrays: dict[str, NDArray[Any]] = {"keys": self.keys}
+        for of_type, listed in zip(self.space.types, self.types, strict=True):
+            arrays[f"{of_type.name}.features"] = listed.features
+            arrays[f"{of_type.name}.weights"] = listed.weights
+        return arrays
+
+    @classmethod
+    def from_stored(
+        cls, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], schema: Schema
+    ) -> CombinationModel:
+        """The inverse of `to_dict` and `to_arrays`.
+
+        Raises KeyError where something is missing, ValueError where it does not fit together.
+        """
+        space = SlotSpace.from_dict(data["skips"])
+        keys = _stored(arrays, "keys", np.uint64, (None,))
+        types = []
+        for of_type in space.types:
+            features = _stored(arrays, f"{of_type.name}.features", np.int32, (None, len(of_type)))
+            weights = _stored(arrays, f"{of_type.name}.weights", np.float64, (len(features),))
+            if not (np.abs(weights) < MOST_WEIGHT).all():
+                raise ValueError(
+                    f"{of_type.name}.weights holds what is no number, or beyond {MOST_WEIGHT:g}"
+                )
+            types.append(Combinations(features, weights))
+        model = cls(schema, space, keys, tuple(types))
+        if data["combinations"] != model.to_dict()["combinations"]:
+            raise ValueError(
+                f"combinations are said to be {data['combinations']!r}, there are "
+                f"{model.to_dict()['combinations']}"
+            )
+        return model
+
+
+def make_model(
+    schema: Schema,
+    space: SlotSpace,
+    keys: UInt64,
+    types: Sequence[tuple[Int32, Float64]],
+) -> CombinationModel:
+    """A model that keeps only the features which combinations name.
+
+    keys: uint64[f], ascending.  types: features and weights of each part type, see Combinations.
+    """
+    used = np.zeros(len(keys) + 1, dtype=bool)  # the last one is NOTHING's
+    for features, _ in types:
+        used[features.ravel()] = True
+    used[NOTHING] = False
+    new = np.where(used, np.cumsum(used) - 1, NOTHING).astype(np.int32)
+    listed = [
+        Combinations(np.ascontiguousarray(new[features]), np.asarray(weights, dtype=np.float64))
+        for features, weights in types
+    ]
+    return CombinationModel(schema, space, keys[used[:-1]], tuple(listed))
+
+
+def _check_complete(of_type: TypeSlots, listed: Combinations, slots: Int32) -> None:
+    """Raises ValueError unless each column holds its slot's features, and none that is needed."""
+    if listed.features.ndim != 2 or listed.features.shape[1] != len(of_type):
+        raise ValueError(
+            f"features of {of_type.name} have shape {listed.features.shape}, expected "
+            f"{len(of_type)} columns"
+        )
+    for slot in range(len(of_type)):
+        column = listed.features[:, slot]
+        named = column[column != NOTHING]
+        if len(named) < len(column) and not of_type.skips[slot]:
+            raise ValueError(
+                f"a combination of {of_type.name} lacks slot {of_type.slots[slot].name}, which may "
+                "not be left out"
+            )
+        if len(named) and (named.min() < 0 or named.max() >= len(slots)):
+            raise ValueError(
+                f"a combination of {of_type.name} names feature {named.min()} or {named.max()}, "
+                f"expected 0 to {len(slots) - 1}"
+            )
+        if (slots[named] != of_type.first + slot).any():
+            raise ValueError(
+                f"a combination of {of_type.name} has another slot's feature in slot "
+                f"{of_type.slots[slot].name}"
+            )
+
+
+def _stored(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: type, shape: tuple[int | None, ...]
+) -> NDArray[Any]:
+    array = arrays[name]
+    fits = array.ndim == len(shape) and all(
+        wanted is None or given == wanted for given, wanted in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(
+            f"{name} is {array.dtype}{list(array.shape)}, expected {np.dtype(dtype)}[{wanted}]"
+        )
+    return np.ascontiguousarray(array)
