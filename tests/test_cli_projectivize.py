@@ -77,7 +77,7 @@ def test_cli_projectivize_blanks_deps_of_changed_sentences_alone(
     out = tmp_path / "out.conllu"
     result = invoke("projectivize", source, "-o", out)
     assert out.read_bytes().decode() == ODD + lifted("path", "blank")
-    assert "DEPS of 8 words are blank now, and 1 empty nodes left out" in result.stderr
+    assert "DEPS of 8 words are blank now, and 1 empty node left out" in result.stderr
     result = invoke("projectivize", source, "-o", out, "--overwrite", "--deps", "keep")
     assert "Warning: DEPS of 2 words do not hold their new arcs" in result.stderr
     invoke("projectivize", source, "-o", out, "--overwrite", "--deps", "copy", "--scheme", "head")

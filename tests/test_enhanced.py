@@ -8,12 +8,18 @@ from samples import ODD, PLAIN
 from test_cli import invoke
 from trainings import list_files, lists_training, parser_training
 
+from tk_spacy.cli.file_commands import deps_notes
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, load_treebank, read_conllu
-from tk_spacy.treebank.enhanced import DepsColumn, count_contradicting, without_empty_nodes
+from tk_spacy.treebank.enhanced import (
+    DepsColumn,
+    DepsCount,
+    count_contradicting,
+    without_empty_nodes,
+)
 from tk_spacy.workflows.files.batch import parse_files
 
 GAPPING = """\
@@ -158,6 +164,17 @@ def test_deps_of_lists(tmp_path: Path, form: str) -> None:
     assert len(again) == 6
 
 
+def test_notes_of_deps_count_only_what_there_was() -> None:
+    rest = ", as they belong to other trees (--deps keep keeps them)"
+    for count, deps, says in [
+        (DepsCount(2, 1), "blank", "DEPS of 2 words are blank now, and 1 empty node left out"),
+        (DepsCount(1), "copy", "DEPS of 1 word are copies of their new arcs now"),
+        (DepsCount(0, 60), "blank", "60 empty nodes left out"),
+    ]:  # fmt: skip
+        assert deps_notes(count, deps) == [says + rest]
+    assert deps_notes(DepsCount(), "blank") == []
+
+
 # Commands
 
 
@@ -175,7 +192,7 @@ def test_cli_deps(tmp_path: Path, command: str) -> None:
     text = out.read_text(encoding="utf-8")
     assert column(text, 8) == ["_"] * 6
     note = " ".join(result.stderr.split())
-    assert "DEPS of 6 words are blank now, and 1 empty nodes left out" in note
+    assert "DEPS of 6 words are blank now, and 1 empty node left out" in note
     # All but the columns HEAD, DEPREL and DEPS is as it was.
     given = [row for row in GAPPING.splitlines() if "\t" in row and not row.startswith("5.1")]
     for number in (0, 1, 2, 3, 4, 5, 9):

@@ -16,6 +16,7 @@ from tk_spacy.spacy_io.corpus import read_examples
 from tk_spacy.tagging.base import Tags
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
+from tk_spacy.workflows.files.tagging import BATCH
 from tk_spacy.workflows.kbest import kbest
 from tk_spacy.workflows.model import open_tagger, pipeline_loader
 
@@ -74,6 +75,24 @@ def test_a_pipeline_is_loaded_once(
     assert [Tags.of(s) for s in found] == [Tags.of(s) for s in tagged]
     assert [s.heads.tolist() for s in found] == [s.heads.tolist() for s in expected]
     assert [s.comments for s in found] == [s.comments for s in expected]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_tagger_is_opened_once_for_all_batches_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    opened: list[Any] = []
+
+    def counted(*args: Any, **more: Any) -> Any:
+        opened.append(args)
+        return open_tagger(*args, **more)
+
+    for module in ("kbest", "files.batch"):
+        monkeypatch.setattr(f"tk_spacy.workflows.{module}.open_tagger", counted)
+    times = 2 * BATCH // len(SENTENCES) + 1
+    write_conllu(tmp_path / "bare.conllu", bare() * times)
+    COMMANDS[command](tmp_path / "bare.conllu", tmp_path / "found.conllu")
+    assert len(opened) == 1
 
 
 def test_a_loader_knows_a_path_in_any_writing() -> None:

@@ -19,6 +19,7 @@ from tk_spacy.parsers.projective.decoder import Scorer, decode, kept_heads, scor
 from tk_spacy.parsers.projective.inspection import arc_marginals, best_of_parts, parts_of
 from tk_spacy.parsers.projective.labels import Labeller, label_trees
 from tk_spacy.parsers.projective.learner import LabelLearner, Learner
+from tk_spacy.parsers.projective.marks import Marks
 from tk_spacy.parsers.projective.parser import WEIGHTS, ProjectiveParser, make_scorer
 from tk_spacy.parsers.projective.settings import ProjectiveSettings
 from tk_spacy.parsers.projective.source import ProjectiveSource
@@ -319,8 +320,29 @@ def test_crossing_arcs_are_learnt_and_found() -> None:
 
 def test_labels_with_marks_cannot_be_learnt() -> None:
     sentence = Sentence.from_columns(forms=["a"], heads=[0], deprels=["root↑"])
-    with pytest.raises(UserError, match="mark lifted"):
-        train_projective_parser([sentence], settings=SMALL)
+    with pytest.raises(UserError, match=r"^sentence 2: DEPREL of word 1 is 'root↑', but ↑ and ↓"):
+        train_projective_parser([NEW[0], sentence], settings=SMALL)
+    # Where there is a file its line is named, before anything is trained.
+    with pytest.raises(UserError, match=r"^a\.conllu:7: DEPREL of word 1 is 'root↑'"):
+        ProjectiveSpec.from_settings({}).check([replace(sentence, path="a.conllu", line=7)])
+
+
+def test_labels_with_marks_in_others_lists_are_unknown() -> None:
+    """Such as another parser's that learnt from a treebank made projective."""
+    marks = Marks(["dep", "nmod", "nmod↑", "root", "root↓"])
+    trees = [((3, 4, 4, 0), ("dep", "nmod", "dep", root), 0.0) for root in ("root", "root↓")]
+    trees[1:] += [((0, 1, 1, 1), ("root", "nmod", "nmod↑", "dep"), 0.0)]
+    lists = CandidateList.build(trees, inventory=LabelInventory(), sources=("a",))
+    heads, labels = marks.made_projective(lists)
+    names = [tuple(lists.deprels(row)) for row in range(3)]
+    lifted, *others = (names.index(tree[1]) for tree in trees)
+    assert heads[lifted].tolist() == [4, 4, 4, 0]
+    assert (labels[lifted] >= 0).all()
+    for row in others:
+        assert heads[row].tolist() == lists.heads[row].tolist()
+        assert [label < 0 for label in labels[row]] == [
+            any(m in n for m in "↑↓") for n in names[row]
+        ]
 
 
 # Lists

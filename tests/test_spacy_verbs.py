@@ -161,6 +161,7 @@ def test_verbs_meta_says_what_the_model_is(named, tmp_path):
         ({"name": "a b"}, "name is 'a b'; it must be ASCII letters.* as in 'a_b'"),
         ({"name": "1x"}, "name is '1x'; .* as in 'model_1x'"),
         ({"version": "new"}, "version is 'new'; it must be one such as '0.1.0'"),
+        ({"licence": "  "}, "licence is '  '; it must be one line of text"),
         ({"licence": "a\nb"}, "licence is 'a.nb'; it must be one line of text"),
     ],
 )

@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
 
 import catalogue
@@ -25,7 +26,13 @@ from tk_spacy.tagging.udpipe.tagger import place_of
 from tk_spacy.tagging.udpipe.training import train_udpipe_tagger
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.utils.validation import check_choice
-from tk_spacy.workflows.files.tagging import BATCH, LEAST_RUN, TAG_CHOICES, FileTags
+from tk_spacy.workflows.files.tagging import (
+    BATCH,
+    LEAST_RUN,
+    MOST_AHEAD,
+    TAG_CHOICES,
+    FileTags,
+)
 
 
 def different(sentences: list[Sentence]) -> list[Sentence]:
@@ -353,6 +360,41 @@ def test_tagging_fills_lemmas_and_long_runs_without_features() -> None:
     )
     # One sentence less: such a run may be so by nature.
     assert completed([*file[:2], *file[3:]])[0][2] == Tags.of(blank("feats"))
+
+
+def test_tagging_takes_no_sentence_without_upos_for_the_end_of_a_run() -> None:
+    """Those between tell nothing of a column: a run is as long as without them."""
+    bare, short = blank(*ALL), blank("feats")
+    kept, filled = Tags.of(short), Tags.of(SENTENCE)._replace(feats=OWN.feats)
+    # Long enough only over the sentences without UPOS.
+    run = [short, bare] * (LEAST_RUN // 2)
+    found, _, _ = completed([SENTENCE, *run, SENTENCE])
+    assert found[1:-1] == [filled, OWN] * (LEAST_RUN // 2)
+    found, _, _ = completed([SENTENCE, *run[2:], SENTENCE])
+    assert found[1:-1] == [kept, OWN] * (LEAST_RUN // 2 - 1)
+    # A file's first words keep what they have where later ones have FEATS.
+    assert completed([short, bare, SENTENCE])[0] == [kept, OWN, Tags.of(SENTENCE)]
+    assert completed([short, bare])[0] == [filled, OWN]
+
+
+@pytest.mark.parametrize("columns", [("feats",), ("xpos",), ("feats", "xpos")])
+def test_tagging_looks_ahead_over_sentences_without_upos_up_to_a_bound(
+    columns: tuple[str, ...],
+) -> None:
+    read = 0
+
+    def stream() -> Iterator[Sentence]:
+        nonlocal read
+        for sentence in chain([blank(*columns)], repeat(blank(*ALL), 2000)):
+            read += 1
+            yield sentence
+
+    found = file_tags("auto")(stream())
+    # As if it were all that the file has.
+    expected = Tags.of(SENTENCE)._replace(**{name: getattr(OWN, name) for name in columns})
+    assert Tags.of(next(found)) == expected
+    assert read <= BATCH + MOST_AHEAD
+    assert len(list(found)) == 2000
 
 
 def test_tagging_gives_only_what_the_tagger_knows() -> None:

@@ -148,6 +148,13 @@ def test_enough_sentences_for_the_folds_are_two_each(files: dict[str, Path]) -> 
     assert str(error.value) == (
         f"{files['train']}: 16 sentences are too few for 9 folds; give at least 18, or fewer folds"
     )
+    write_conllu(files["train"], load_treebank(files["train"])[:1])
+    with pytest.raises(UserError) as error:
+        make_plan(options(files, folds=2))
+    # There are no fewer folds than two.
+    assert str(error.value) == (
+        f"{files['train']}: 1 sentence is too few for 2 folds; give at least 4"
+    )
 
 
 def test_a_treebank_s_size_says_into_how_many_folds_it_is_dealt(

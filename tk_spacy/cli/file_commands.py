@@ -219,12 +219,17 @@ def deps_notes(count: DepsCount, deps: str) -> list[str]:
         ]
     if not count.replaced and not count.empty_nodes:
         return []
-    done = "are copies of their new arcs now" if deps == "copy" else "are blank now"
-    nodes = f", and {count.empty_nodes} empty nodes left out" if count.empty_nodes else ""
-    return [
-        f"DEPS of {count.replaced} words {done}{nodes}, as they belong to other trees (--deps "
-        "keep keeps them)"
-    ]
+    done = []
+    if count.replaced:
+        how = "are copies of their new arcs" if deps == "copy" else "are blank"
+        done.append(f"DEPS of {_counted(count.replaced, 'word')} {how} now")
+    if count.empty_nodes:
+        done.append(f"{_counted(count.empty_nodes, 'empty node')} left out")
+    return [f"{', and '.join(done)}, as they belong to other trees (--deps keep keeps them)"]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def batch_table(

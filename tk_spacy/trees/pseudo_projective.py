@@ -59,13 +59,7 @@ def projectivize(
     """
     check_choice("scheme", scheme, SCHEMES)
     tree, labels = _checked(heads, deprels, single_root=True)
-    marked = "".join(labels)
-    if LIFTED in marked or PASSED in marked:
-        word = next(i for i, label in enumerate(labels) if LIFTED in label or PASSED in label)
-        raise UserError(
-            f"DEPREL of word {word + 1} is {labels[word]!r}, but {LIFTED} and {PASSED} mark lifted "
-            "arcs; undo the transformation that wrote them, or take them out of the label"
-        )
+    check_unmarked(labels)
     crossing = crossing_arcs(tree)
     if not any(crossing):
         return tree, labels
@@ -91,8 +85,7 @@ def deprojectivize(
     """
     check_choice("scheme", scheme, SCHEMES)
     tree, labels = _checked(heads, deprels, single_root=False)
-    marked = "".join(labels)
-    if LIFTED not in marked and PASSED not in marked:
+    if not has_marks("".join(labels)):
         return tree, labels
     marks = [_parsed(label) for label in labels]
     nodes = _Nodes([0, *tree], ["", *(mark.label for mark in marks)])
@@ -103,6 +96,22 @@ def deprojectivize(
     for word in lifted:
         nodes.move(word, nodes.find(word, marks[word - 1].head_label, scheme))
     return nodes.heads[1:], nodes.labels[1:]
+
+
+def has_marks(deprel: str) -> bool:
+    """Whether a label holds a mark."""
+    return LIFTED in deprel or PASSED in deprel
+
+
+def check_unmarked(deprels: Sequence[str]) -> None:
+    """Raises UserError, naming the word, where a label of a sentence holds a mark already."""
+    if not has_marks("".join(deprels)):
+        return
+    word = next(i for i, label in enumerate(deprels) if has_marks(label))
+    raise UserError(
+        f"DEPREL of word {word + 1} is {deprels[word]!r}, but {LIFTED} and {PASSED} mark lifted "
+        "arcs; undo the transformation that wrote them, or take them out of the label"
+    )
 
 
 def lost_arcs(heads: ArrayLike, deprels: Sequence[str], scheme: Scheme = "path") -> int:

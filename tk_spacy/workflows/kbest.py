@@ -24,7 +24,7 @@ from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentence
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm, InputReader
 from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes
-from tk_spacy.workflows.files.tagging import TAG_CHOICES, FileTags, TagChoice
+from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice, of_model
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.model import (
     PipelineLoader,
@@ -80,11 +80,11 @@ def kbest(
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
-    of_file = FileTags(
+    of_file = of_model(
         tags,
         partial(open_tagger, Path(pipeline), load=load),
         learnt_own=learnt_own_tags(Path(pipeline)),
-    )
+    )()
     reader = InputReader(input_form, Path(pipeline), partial(open_tokenizer, Path(pipeline)))
     given = reader.sentences(job.input)
     counted = {"sentences": 0, "words": 0, "trees": 0}

@@ -17,6 +17,7 @@ from tk_spacy.trees.pseudo_projective import (
     PASSED,
     Scheme,
     deprojectivize,
+    has_marks,
     projectivize,
 )
 from tk_spacy.utils.array_types import Int32
@@ -48,7 +49,11 @@ class Marks:
         for name, own in zip(reversed(self._names), reversed(plain), strict=True):
             if own not in self._names:
                 self._ids[own] = self._names.index(name)
-        self._tables = LabelTables(lambda name: self._ids.get(name, -1))
+        self._tables = LabelTables(self._id_of)
+
+    def _id_of(self, name: str) -> int:
+        """The label that a list's one is, -1 for none: marks there would not be the parser's."""
+        return -1 if has_marks(name) else self._ids.get(name, -1)
 
     def any_in(self, labels: Int32) -> bool:
         """Whether some of the labels have marks."""

@@ -12,7 +12,7 @@ from tk_spacy.parsers.projective.kind import KIND
 from tk_spacy.parsers.projective.parser import ProjectiveParser
 from tk_spacy.parsers.projective.settings import SEARCH_ONLY, ProjectiveSettings
 from tk_spacy.parsers.projective.source import ProjectiveSource
-from tk_spacy.parsers.projective.training import train_projective_parser
+from tk_spacy.parsers.projective.training import check_labels, train_projective_parser
 from tk_spacy.parsers.trainable import TrainableParser
 
 SECONDS = 0.0001
@@ -49,6 +49,10 @@ class ProjectiveSpec(TrainableParser[ProjectiveSettings]):
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""
         return words * self.settings.epochs * SECONDS
+
+    def check(self, sentences: Sentences) -> None:
+        """Raises UserError, naming the place, for labels that hold the marks of lifted arcs."""
+        check_labels(sentences)
 
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport

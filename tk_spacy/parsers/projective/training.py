@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.errors import TreebankError, UserError
 from tk_spacy.features.schema import FIRST_ID, Schema
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StepReport
@@ -24,7 +25,7 @@ from tk_spacy.parsers.projective.settings import ProjectiveSettings
 from tk_spacy.parsers.sampling.search.updates import Learner as PrunerLearner
 from tk_spacy.parsers.sampling.search.words import Corpus, encode
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.pseudo_projective import projectivize
+from tk_spacy.trees.pseudo_projective import check_unmarked, projectivize
 from tk_spacy.utils.array_types import Int32
 
 UNDER_ROOT, ELSEWHERE = 1, 2
@@ -53,11 +54,22 @@ def train_projective_parser(
     return training.parser()
 
 
+def check_labels(sentences: Sequence[Sentence]) -> None:
+    """Raises UserError, naming the place, where a label has marks already."""
+    for i, sentence in enumerate(sentences, 1):
+        try:
+            check_unmarked(sentence.deprels)
+        except UserError as error:
+            where = "" if sentence.path else f"sentence {i}: "
+            raise TreebankError(sentence.path, sentence.line, f"{where}{error}") from error
+
+
 def made_projective(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Sentences with projective trees; labels tell the way back.
 
     Raises ValueError where there is no tree, UserError where a label has marks already.
     """
+    check_labels(sentences)
     made = []
     for i, sentence in enumerate(sentences, 1):
         if not sentence.has_tree:

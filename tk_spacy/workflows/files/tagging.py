@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import groupby, islice, repeat, tee
+from itertools import islice, repeat, tee
 from typing import Literal, get_args
 
 from tk_spacy.errors import UserError
@@ -19,6 +19,8 @@ TAG_CHOICES: tuple[TagChoice, ...] = get_args(TagChoice)
 
 LEAST_RUN = 100
 """Words that follow each other without XPOS, or FEATS, so that these are taken to be missing."""
+MOST_AHEAD = 10 * LEAST_RUN
+"""Words that are read ahead to find that many with UPOS among others without."""
 BATCH = 64
 NO_VALUE = "_"
 
@@ -166,33 +168,32 @@ def _gaps(sentence: Sentence, empty: Mapping[str, bool]) -> Gaps:
 def _in_empty_run(sentences: Iterable[Sentence], column: str) -> Iterator[bool]:
     """Whether each sentence stands in a run of sentences that lack a column; see `find_gaps`.
 
-    Reads at most LEAST_RUN words ahead.
+    Words without UPOS tell nothing: sentences of such alone neither end a run nor make it longer,
+    unless MOST_AHEAD words pass before it is long enough.
     """
-    waiting, seen = 0, False
-    for kind, run in groupby(sentences, partial(_kind, column=column)):
-        words = 0
-        if kind != "empty":
-            seen = seen or kind == "filled"
-            yield from repeat(not seen, waiting)
-            waiting = 0
-            yield from (False for _ in run)
+    waiting = ahead = words = 0
+    seen = False
+    for sentence in sentences:
+        tagged = len(sentence) - sentence.upos.count(NO_VALUE)
+        if _is_filled(sentence, column):
+            yield from repeat(False, waiting)
+            yield False
+            seen, waiting, ahead, words = True, 0, 0, 0
             continue
-        for sentence in run:
-            waiting += 1
-            words += len(sentence) - sentence.upos.count(NO_VALUE)
-            if words >= LEAST_RUN:
-                yield from repeat(True, waiting)
-                waiting = 0
+        waiting += 1
+        ahead += len(sentence)
+        words += tagged
+        is_long = words >= LEAST_RUN
+        if is_long or not words or ahead >= MOST_AHEAD:
+            yield from repeat(is_long or not seen, waiting)
+            waiting, ahead, words = 0, 0, words if is_long else 0
     yield from repeat(not seen, waiting)
 
 
-def _kind(sentence: Sentence, column: str) -> Literal["untagged", "filled", "empty"]:
-    """What the words with UPOS have in a column; "untagged" where there are none."""
-    if sentence.upos.count(NO_VALUE) == len(sentence):
-        return "untagged"
+def _is_filled(sentence: Sentence, column: str) -> bool:
+    """Whether a word with UPOS has a column, too."""
     pairs = zip(sentence.upos, getattr(sentence, column), strict=True)
-    filled = any(value != NO_VALUE != upos for upos, value in pairs)
-    return "filled" if filled else "empty"
+    return any(value != NO_VALUE != upos for upos, value in pairs)
 
 
 def _words(count: int, of: int) -> str:

@@ -176,10 +176,7 @@ def make_plan(options: TrainOptions) -> Plan:
         _check_cross_validation(plan)
     elif plan.jackknifes and len(train.sentences) < 2 * plan.folds:
         with at_its_place(options, "lists.folds"):
-            raise UserError(
-                f"{train.label}: {len(train.sentences)} sentences are too few for {plan.folds} "
-                f"folds; give at least {2 * plan.folds}, or fewer folds"
-            )
+            raise _too_few(plan, f"{plan.folds} folds", 2 * plan.folds)
     return plan
 
 
@@ -268,11 +265,17 @@ def _check_cross_validation(plan: Plan) -> None:
     least = -(-2 * plan.folds**2 // (plan.folds - 1))
     if n < least:
         with at_its_place(plan.options, "lists.folds"):
-            raise UserError(
-                f"{train.label}: {n} sentences are too few for cross-validation with {plan.folds} "
-                f"folds, each of whose systems has as many folds again; give at least {least}, or "
-                "fewer folds"
-            )
+            what = f"cross-validation with {plan.folds} folds, each of whose systems has as many"
+            raise _too_few(plan, f"{what} folds again", least)
+
+
+def _too_few(plan: Plan, folds: str, least: int) -> UserError:
+    """What to raise where train has fewer than `least` sentences, which its folds need."""
+    train = plan.parts["train"]
+    n = len(train.sentences)
+    found = f"{n} sentences are" if n != 1 else "1 sentence is"
+    fewer = ", or fewer folds" if plan.folds > 2 else ""  # there are no fewer
+    return UserError(f"{train.label}: {found} too few for {folds}; give at least {least}{fewer}")
 
 
 def _with_tagger(plan: Plan) -> Plan:

@@ -219,7 +219,7 @@ class TrainOptions:
         if not re.fullmatch(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)?", self.version, re.ASCII):
             raise UserError(f"version is {self.version!r}; it must be one such as '0.1.0'")
         for name, value in (("licence", self.licence), ("title", self.title or "")):
-            if not value.isprintable():
+            if not value.isprintable() or value.isspace():
                 raise UserError(f"{name} is {value!r}; it must be one line of text")
 
     def _check_parser_settings(self) -> None:
