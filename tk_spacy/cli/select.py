@@ -50,7 +50,13 @@ def select_cli(
         Path | None, typer.Option(metavar="LISTS", help="Their lists, see `tk-spacy kbest`.")
     ] = None,
     space: Annotated[
-        str, typer.Option(metavar="SPACE", help=f"Whose features: {', '.join(SPACES)}.")
+        str,
+        typer.Option(
+            metavar="SPACE",
+            help="Whose features: "
+            + "; ".join(f"{space.name}, {space.help}" for space in SPACES.values())
+            + ".",
+        ),
     ] = USUAL.space,
     threshold: Annotated[
         float,
@@ -67,6 +73,9 @@ def select_cli(
             help="Basic features that are combined, at most.", show_default="the kernel's degree"
         ),
     ] = None,
+    most: Annotated[
+        int, typer.Option(help="Combinations of a kernel's support, at most.")
+    ] = USUAL.most,
     min_count: Annotated[
         int, typer.Option(help="Leave out basic features of fewer arcs.")
     ] = USUAL.min_count,
@@ -117,7 +126,7 @@ def select_cli(
             raise OptionError(f"--memory is {memory:g}; give a positive number of GiB")
         settings = SelectionSettings(
             space=space, threshold=threshold, iterations=iterations, step=step,
-            pretraining=pretraining, max_order=max_order, min_count=min_count, labelled=labelled,
+            pretraining=pretraining, max_order=max_order, most=most, min_count=min_count, labelled=labelled,
             learner=learner,  # type: ignore[arg-type]
             memory=None if memory is None else int(memory * GIB),
         )  # fmt: skip
@@ -173,7 +182,7 @@ def _costs(told: Mapping[str, Any]) -> Table:
         rows=(
             (
                 told["space"], told["threshold"], told["basic_features"], told["features"],
-                told["templates"], seconds["mining"], seconds.get("perceptron"),
+                told["templates"], seconds.get("mining"), seconds.get("perceptron"),
                 told["peak_bytes"] / MEBIBYTE,
             ),
         ),

@@ -9,18 +9,29 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from tk_spacy.errors import UserError
+from tk_spacy.features.encoder import EncodedList
+from tk_spacy.features.templates import FEATURE_TYPES
+from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.hashed_kernel import without_parts
 from tk_spacy.reranker.interpolation import TuningList, TuningMetric, tune
 from tk_spacy.reranker.model import Pair, Reranker
+from tk_spacy.reranker.training import learn, prepare_lists
 from tk_spacy.selection.basic import BasicFeatures
+from tk_spacy.selection.combinations.expanding import expand
+from tk_spacy.selection.combinations.learning import mine_combinations, relearned
+from tk_spacy.selection.combinations.model import CombinationModel
+from tk_spacy.selection.combinations.slot_features import SlotFeatures, encode_lists
+from tk_spacy.selection.combinations.slot_space import SlotSpace
 from tk_spacy.selection.corpus import Corpus
+from tk_spacy.selection.explicit import ExplicitModel
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.model import SelectedFeatures
 from tk_spacy.selection.selecting import Iteration, MiningSettings, select_features
@@ -37,24 +48,30 @@ handed on."""
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A kernel's space of features.
+    """A space of features.
 
-    trees: of sub feature trees, else of sets of features of one arc.  degree: features of a
-    pattern, at most.  step: the usual one of mining there.
+    kind: "arcs" for sets of features of one arc, "trees" for sub feature trees, "slots" for slot
+    combinations of the template kernel's parts, "support" for those that a trained kernel gives the
+    most weight to, "templates" for features that people thought of.
+    degree: features of a pattern, at most, where one may choose.
     """
 
     name: str
-    trees: bool
-    degree: int
+    kind: Literal["arcs", "trees", "slots", "support", "templates"]
+    help: str
+    degree: int = 1
 
 
 SPACES: Mapping[str, Space] = {
     space.name: space
     for space in (
-        Space("quadratic", trees=False, degree=2),
-        Space("biquadratic", trees=False, degree=4),
-        Space("eighth", trees=False, degree=8),
-        Space("tree", trees=True, degree=255),
+        Space("quadratic", "arcs", "of a polynomial kernel of degree 2", 2),
+        Space("biquadratic", "arcs", "of degree 4", 4),
+        Space("eighth", "arcs", "of degree 8", 8),
+        Space("tree", "trees", "of the dependency tree kernel", 255),
+        Space("slots", "slots", "of the template kernel, mined"),
+        Space("kernel", "support", "of the model's own kernel, the strongest"),
+        Space("templates", "templates", "no kernel's: all manual features, for comparison"),
     )
 }
 
@@ -65,6 +82,7 @@ class SelectionSettings:
 
     space: of SPACES.  threshold: C.  iterations: M.  step, pretraining: see MiningSettings.
     max_order: features of a pattern, at most; None for the space's degree.
+    most: combinations of a kernel's support, at most.
     min_count: basic features of fewer arcs are left out.  labelled: whether the first templates
     stand with DEPREL too.
     learner: "perceptron" learns the selected features' weights anew, "l1" keeps those of the
@@ -78,6 +96,7 @@ class SelectionSettings:
     step: float = 0.02
     pretraining: int = 5
     max_order: int | None = None
+    most: int = 1_000_000
     min_count: int = 2
     labelled: bool = False
     learner: Learner = "perceptron"
@@ -96,6 +115,7 @@ class SelectionSettings:
             ("iterations", self.iterations, 0, 10**6),
             ("pretraining", self.pretraining, 0, 10**6),
             ("max_order", degree if self.max_order is None else self.max_order, 1, degree),
+            ("most", self.most, 1, 10**9),
             ("min_count", self.min_count, 1, 10**9),
             ("passes", self.passes, 1, 10**6),
         ):
@@ -107,7 +127,7 @@ class SelectionSettings:
         """What mining is told."""
         space = SPACES[self.space]
         return MiningSettings(
-            trees=space.trees,
+            trees=space.kind == "trees",
             max_order=space.degree if self.max_order is None else self.max_order,
             threshold=self.threshold,
             step=self.step,
@@ -121,9 +141,9 @@ class SelectionSettings:
 class Selected:
     """What a selection gave and took.
 
-    reranker: with explicit features and a combination.  features: selected, those of the model
-    before the perceptron.  history: of mining.  stopped: why it ended before its time.
-    seconds: wall time of each step by its name.  peak: of memory, in bytes.
+    reranker: with a combination.  features, templates: that were selected, before the perceptron;
+    0 where none were.  basic_features: that they consist of.  history: of mining.  stopped: why it
+    ended before its time.  seconds: wall time of each step by its name.  peak: memory, in bytes.
     """
 
     reranker: Reranker
@@ -141,15 +161,55 @@ class Selected:
             "features": self.features,
             "templates": self.templates,
             "basic_features": self.basic_features,
-            "iterations": [
-                {"wrong": i.wrong, "survivors": i.survivors, "selected": i.selected,
-                 "seconds": i.seconds}
-                for i in self.history
-            ],
+            "iterations": [asdict(item) for item in self.history],
             "stopped": self.stopped,
             "seconds": dict(self.seconds),
             "peak_bytes": self.peak,
-        }  # fmt: skip
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What is learnt from: sentences with right trees, their lists, and each list's oracle."""
+
+    sentences: Sequence[Sentence]
+    lists: Sequence[CandidateList]
+    oracles: Sequence[int]
+
+
+class Work:
+    """The steps of a selection: their progress and time, and what they are to know.
+
+    n_threads: None for all cores.
+    """
+
+    def __init__(
+        self, settings: SelectionSettings, progress: Progress | None, n_threads: int | None
+    ) -> None:
+        self.settings, self.n_threads = settings, n_threads
+        self.progress = progress or Progress()
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """A step of the work; what it gives takes the number of parts done, and of all."""
+        started = time.perf_counter()
+        self.progress.begin(name)
+        yield lambda done, total: self.progress.update(name, done, total)
+        self.seconds[name] = time.perf_counter() - started
+        self.progress.end(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """A model of selected features, how many they are, and how they were mined."""
+
+    model: ExplicitModel
+    features: int
+    templates: int
+    basic_features: int
+    history: tuple[Iteration, ...] = ()
+    stopped: str | None = None
 
 
 def train_explicit(
@@ -166,83 +226,154 @@ def train_explicit(
 ) -> Selected:
     """A reranker as another one, with features selected from training lists in its kernel's place.
 
-    before: gives schema and combiner.  gold, pairs: right trees and lists of training sentences,
-    aligned, the lists from parsers that did not see them and completed as `before` completes lists.
-    dev_gold, dev_pairs: the same, to tune the weights of the parsers' scores by `metric`.
-    Raises UserError where no list has more than one tree.
+    before: gives schema and combiner, and for the space "kernel" the support.  gold, pairs: right
+    trees and lists of training sentences, aligned, the lists from parsers that did not see them and
+    completed as `before` completes lists.  dev_gold, dev_pairs: the same, to tune the weights of
+    the parsers' scores by `metric`.
+    Raises UserError where no list has more than one tree, or the model has no kernel.
     """
-    progress = progress or Progress()
-    seconds: dict[str, float] = {}
-    started = time.perf_counter()
-
-    def done(step: str) -> None:
-        nonlocal started
-        seconds[step] = time.perf_counter() - started
-        started = time.perf_counter()
-        progress.end(step)
-
+    work = Work(settings, progress, n_threads)
     if all(len(trees) < 2 for _, trees in pairs):
         raise UserError(
             "no candidate list has more than one tree: there is nothing to choose from; give "
             "longer lists"
         )
-    progress.begin("basic features")
-    sentences, lists = [s for s, _ in pairs], [trees for _, trees in pairs]
-    basic = BasicFeatures.fit(
-        before.schema, sentences, lists, labelled=settings.labelled, min_count=settings.min_count
+    learnt = Lists(
+        [s.with_tree(g.heads, g.deprels) for g, (s, _) in zip(gold, pairs, strict=True)],
+        [trees for _, trees in pairs],
+        [trees.oracle(right) for right, (_, trees) in zip(gold, pairs, strict=True)],
     )
-    corpus = Corpus(basic.encode_all(sentences, lists), len(basic))
-    oracles = [trees.oracle(right) for right, trees in zip(gold, lists, strict=True)]
-    done("basic features")
-    progress.begin("mining")
-    found = select_features(
-        corpus, oracles, settings.mining(_most_patterns(settings.memory)), n_threads=n_threads,
-        progress=lambda number, _: progress.update("mining", number, settings.iterations),
-    )  # fmt: skip
-    selected = SelectedFeatures.make(basic, found.table, found.weights)
-    done("mining")
-    if settings.learner == "perceptron":
-        progress.begin("perceptron")
-        # Of all in the table: what the selected patterns grew from is a feature too.
-        weights = train_linear(
-            found.table, corpus, oracles, iterations=settings.passes,
-            progress=lambda step, total: progress.update("perceptron", step, total),
-        )  # fmt: skip
-        learnt = SelectedFeatures.make(basic, found.table, weights)
-        done("perceptron")
+    kind = SPACES[settings.space].kind
+    found: Learnt | None = None
+    if kind == "templates":
+        made = _of_templates(before, learnt, work)
     else:
-        learnt = selected
-    made = replace(
-        before,
-        support=without_parts(before.support),
-        weights=None,
-        list_features=None,
-        list_weights=None,
-        kernel_map=None,
-        explicit=learnt,
-        combination=None,
-    )
-    progress.begin("tuning")
-    own = made.batch_scores(dev_pairs, n_threads=n_threads)
-    combination = tune(
-        [
-            TuningList.make(right, trees, scores)
-            for right, (_, trees), scores in zip(dev_gold, dev_pairs, own, strict=True)
-        ],
-        sources=dev_pairs[0][1].sources,
-        metric=metric,
-    )
-    done("tuning")
+        ways = {"slots": _of_slots, "support": _of_support}
+        found = ways.get(kind, _of_arcs)(before, learnt, work)
+        made = replace(
+            before,
+            support=without_parts(before.support),
+            weights=None,
+            list_features=None,
+            list_weights=None,
+            kernel_map=None,
+            explicit=found.model,
+        )
+    with work.step("tuning"):
+        own = made.batch_scores(dev_pairs, n_threads=n_threads)
+        combination = tune(
+            [
+                TuningList.make(right, trees, scores)
+                for right, (_, trees), scores in zip(dev_gold, dev_pairs, own, strict=True)
+            ],
+            sources=dev_pairs[0][1].sources,
+            metric=metric,
+        )
     return Selected(
         reranker=replace(made, combination=combination),
-        features=len(selected),
-        templates=selected.n_templates(),
-        basic_features=len(basic),
-        history=tuple(found.history),
-        stopped=found.stopped,
-        seconds=seconds,
+        features=found.features if found else 0,
+        templates=found.templates if found else 0,
+        basic_features=found.basic_features if found else 0,
+        history=found.history if found else (),
+        stopped=found.stopped if found else None,
+        seconds=work.seconds,
         peak=peak_memory(),
     )
+
+
+def _of_arcs(before: Reranker, learnt: Lists, work: Work) -> Learnt:
+    """Patterns of Qian and Liu's basic features, of single arcs or of trees."""
+    settings = work.settings
+    with work.step("basic features"):
+        basic = BasicFeatures.fit(
+            before.schema, learnt.sentences, learnt.lists,
+            labelled=settings.labelled, min_count=settings.min_count,
+        )  # fmt: skip
+        corpus = Corpus(basic.encode_all(learnt.sentences, learnt.lists), len(basic))
+    with work.step("mining") as report:
+        found = select_features(
+            corpus, learnt.oracles, settings.mining(_most_patterns(settings.memory)),
+            n_threads=work.n_threads, progress=lambda at, _: report(at, settings.iterations),
+        )  # fmt: skip
+        model = selected = SelectedFeatures.make(basic, found.table, found.weights)
+    if settings.learner == "perceptron":
+        with work.step("perceptron") as report:
+            # Of all in the table: what the selected patterns grew from is a feature too.
+            weights = train_linear(
+                found.table, corpus, learnt.oracles, iterations=settings.passes, progress=report
+            )
+            model = SelectedFeatures.make(basic, found.table, weights)
+    return Learnt(
+        model, len(selected), selected.n_templates(), len(basic), tuple(found.history),
+        found.stopped,
+    )  # fmt: skip
+
+
+def _of_slots(before: Reranker, learnt: Lists, work: Work) -> Learnt:
+    """Slot combinations of the parts that the model's kernel compares."""
+    settings = work.settings
+    space = SlotSpace.default(before.settings.kernel_parts, before.settings.skip)
+    if not space.names:
+        raise UserError("the model's kernel compares no parts; train one with kernel_parts")
+    with work.step("basic features"):
+        encoded = encode_lists(before.schema, space, learnt.sentences, learnt.lists)
+        features = SlotFeatures.fit(before.schema, space, encoded, min_count=settings.min_count)
+    with work.step("mining") as report:
+        model, found = mine_combinations(
+            features, encoded, learnt.oracles, settings.mining(_most_patterns(settings.memory)),
+            n_threads=work.n_threads, progress=lambda at, _: report(at, settings.iterations),
+        )  # fmt: skip
+        size, templates = len(model), model.n_templates()
+    return Learnt(
+        _relearned(model, encoded, learnt, work), size, templates, len(features),
+        tuple(found.history), found.stopped,
+    )  # fmt: skip
+
+
+def _of_support(before: Reranker, learnt: Lists, work: Work) -> Learnt:
+    """The combinations that the model's kernel gives the most weight to."""
+    if not len(before.support):
+        raise UserError(
+            "the model has no support parts, whose combinations could be listed; give one with a "
+            "kernel that is not compressed to a hashed map"
+        )
+    with work.step("mining"):
+        model = expand(
+            before.support, before.schema, most=work.settings.most, n_threads=work.n_threads
+        )
+    encoded = []
+    if work.settings.learner == "perceptron":
+        encoded = encode_lists(before.schema, model.space, learnt.sentences, learnt.lists)
+    return Learnt(
+        _relearned(model, encoded, learnt, work), len(model), model.n_templates(), len(model.keys)
+    )
+
+
+def _relearned(
+    model: CombinationModel, encoded: Sequence[EncodedList], learnt: Lists, work: Work
+) -> CombinationModel:
+    if work.settings.learner != "perceptron":
+        return model
+    with work.step("perceptron") as report:
+        return relearned(
+            model, encoded, learnt.oracles, iterations=work.settings.passes, progress=report
+        )
+
+
+def _of_templates(before: Reranker, learnt: Lists, work: Work) -> Reranker:
+    """All manual features, learnt by the same perceptron."""
+    settings = replace(
+        before.settings, kernel_parts=(), manual_parts=FEATURE_TYPES, list_features=(),
+        competitor="best", iterations=work.settings.passes, budget=None, count_single=False,
+        add_gold=False, shuffle_seed=None,
+    )  # fmt: skip
+    with work.step("perceptron") as report:
+        items = prepare_lists(before.schema, learnt.sentences, learnt.lists, settings)
+        made, _ = learn(
+            before.schema, items, settings, perceptron=True, n_threads=work.n_threads,
+            progress=report,
+        )  # fmt: skip
+    return replace(made, combiner=before.combiner, about=before.about)
 
 
 def peak_memory() -> int:

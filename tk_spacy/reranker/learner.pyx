@@ -34,13 +34,14 @@ cdef class Learner:
     score plus loss instead of by score.  list_width: number of features of a candidate within its
     list, 0 for none.  groups: columns of node rows whose combinations are few, see SupportScorer.
     budget: of support parts, None for no bound (see budget).
+    perceptron: every update adds the difference of the two trees' features once, whatever the loss.
     """
 
     cdef readonly tuple kernel_parts, manual_parts
     cdef readonly object support
     cdef readonly int64_t steps, updates
     cdef double C, kernel_scale
-    cdef bint add_loss
+    cdef bint add_loss, perceptron
     cdef int64_t total_steps
     cdef readonly int list_width
     cdef list _layouts, _manual_kinds
@@ -50,6 +51,7 @@ cdef class Learner:
     def __init__(
         self, *, kernel_parts, manual_parts, n_properties, total_steps, bits=22, C=INFINITY,
         skip=(), kernel_scale=1.0, add_loss=False, list_width=0, groups=None, budget=None,
+        perceptron=False,
     ):
         if not kernel_parts and not manual_parts:
             raise ValueError("kernel_parts and manual_parts are both empty, expected some")
@@ -68,6 +70,7 @@ cdef class Learner:
         self.C = C
         self.kernel_scale = kernel_scale
         self.add_loss = add_loss
+        self.perceptron = perceptron
         self.steps = 0
         self.updates = 0
         types = [part_type(name) for name in self.kernel_parts]
@@ -198,7 +201,7 @@ cdef class Learner:
             norm += _square(listed)
         cdef double tau = 0.0
         if norm > 0 and violation > 0:
-            tau = min(self.C, violation / norm)
+            tau = 1.0 if self.perceptron else min(self.C, violation / norm)
         if tau == 0:
             return False
         _move(self.weights, self.stepped, ids, counts, tau, tau * self.steps)

@@ -151,12 +151,14 @@ def learn(
     items: Sequence[TrainingList],
     settings: Settings,
     *,
+    perceptron: bool = False,
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Reranker, TrainingStats]:
     """Run Algorithm 1 over the lists; the reranker has no combination yet.
 
     items: from `prepare_lists`, one at least.
+    perceptron: each update has length 1, instead of being as long as it must be.
     progress: called with the steps done and their number.
     """
     started = time.perf_counter()
@@ -176,6 +178,7 @@ def learn(
         list_width=len(list_features.names) if list_features else 0,
         groups=schema.property_groups(),
         budget=settings.budget,
+        perceptron=perceptron,
     )
     for item in items:
         item.reset()

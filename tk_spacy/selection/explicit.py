@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.selection.combinations.model import CombinationModel
 from tk_spacy.selection.model import SelectedFeatures
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
@@ -16,11 +17,6 @@ from tk_spacy.utils.array_types import Float64
 
 class ExplicitModel(Protocol):
     """Features that are listed, each with a weight; see `SelectedFeatures`."""
-
-    @property
-    def schema(self) -> Schema:
-        """Properties and values."""
-        ...
 
     def __len__(self) -> int:
         """The number of features."""
@@ -35,7 +31,7 @@ class ExplicitModel(Protocol):
         ...
 
     def listed(self) -> Iterator[tuple[str, float]]:
-        """Each feature in words and its weight, the strongest first."""
+        """Each feature in words and its weight."""
         ...
 
     def n_templates(self) -> int:
@@ -51,7 +47,10 @@ class ExplicitModel(Protocol):
         ...
 
 
-KINDS: Mapping[str, Any] = {"selected": SelectedFeatures}
+KINDS: Mapping[str, Any] = {
+    "selected": SelectedFeatures,
+    "combinations": CombinationModel,
+}
 """What models are called in meta.json."""
 
 

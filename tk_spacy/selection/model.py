@@ -91,15 +91,14 @@ class SelectedFeatures:
     # For readers
 
     def listed(self) -> Iterator[tuple[str, float]]:
-        """Each pattern in words and its weight, the strongest first.
+        """Each pattern in words and its weight.
 
         The features of one arc are joined by "&"; in the space of trees each arc stands in
         brackets, with the arcs below it.
         """
         words = self.basic.names()
-        order = np.argsort(-np.abs(self.weights), kind="stable")
         steps, parents = self.table.steps.tolist(), self.table.parents.tolist()
-        for node in order[: len(self)].tolist():
+        for node in np.flatnonzero(self.weights).tolist():
             yield (
                 _spelled(node, parents, steps, words, trees=self.table.trees),
                 float(self.weights[node]),

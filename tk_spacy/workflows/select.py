@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,9 @@ def select(
     }
     save(opened, found.reranker, output, overwrite=overwrite)
     explicit, combination = found.reranker.explicit, found.reranker.combination
-    listed = islice(explicit.listed(), strongest) if explicit is not None else ()
+    listed: list[tuple[str, float]] = []
+    if explicit is not None:
+        listed = heapq.nlargest(strongest, explicit.listed(), key=lambda item: abs(item[1]))
     return {
         "model": str(output),
         "space": settings.space,

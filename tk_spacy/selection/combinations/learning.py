@@ -31,7 +31,7 @@ def mine_combinations(
     settings: MiningSettings,
     *,
     n_threads: int | None = None,
-    progress: Callable[[Iteration], None] | None = None,
+    progress: Callable[[int, Iteration], None] | None = None,
 ) -> tuple[CombinationModel, Selection]:
     """The combinations whose gradient is steep, with the weights of the L1-regularised model.
 

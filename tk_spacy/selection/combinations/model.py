@@ -16,6 +16,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.selection.combinations.slot_features import encoder
 from tk_spacy.selection.combinations.slot_space import (
     NOTHING,
+    PROPERTY_AT,
     SlotNames,
     SlotSpace,
     TypeSlots,
@@ -147,6 +148,12 @@ class CombinationModel:
             for row, weight in zip(listed.features, listed.weights.tolist(), strict=True):
                 said = [words[feature] for feature in row.tolist() if feature != NOTHING]
                 yield " & ".join(said) or "(every part)", weight
+
+    def n_templates(self) -> int:
+        """The number of different templates: combinations without the values of their features."""
+        of_keys = np.append(self.keys >> np.uint64(PROPERTY_AT), np.uint64(0))
+        rows = (of_keys[listed.features] for listed in self.types if len(listed))
+        return sum(len(np.unique(of_type, axis=0)) for of_type in rows)
 
     # Storage
 
