@@ -66,6 +66,7 @@ cdef struct Part:
     int32_t *gradients
     double *weights
     uint8_t *survives
+    uint8_t *inner          # whether a pattern has had extensions
     Py_ssize_t room
     int failed
 
@@ -93,8 +94,8 @@ cdef struct Walk:
     int order               # of the patterns that are proposed or counted
     int most                # how often one must have come to be proposed
     Bloom *bloom
-    int32_t *counts
-    int32_t sign            # of what is counted, in the gradient
+    double threshold
+    bint better             # whether the right trees are walked: #f+, and 1 for the gradient
     Reach reach             # of trees, where only contested occurrences count
     Py_ssize_t max_patterns
 
@@ -210,6 +211,8 @@ cdef int _fill_part(Part *parts, Py_ssize_t number, parents, steps, weights) exc
         if add_pattern(&part.patterns, above[i], <uint64_t>given[i], order) != i or make_room(part):
             raise MemoryError("no memory to mine in")
         part.weights[i] = values[i]
+        if above[i] >= 0:
+            part.inner[above[i]] = 1
     return 0
 
 
@@ -238,6 +241,7 @@ cdef void free_part(Part *part) noexcept nogil:
     free(part.gradients)
     free(part.weights)
     free(part.survives)
+    free(part.inner)
 
 
 cdef int make_room(Part *part) noexcept nogil:
@@ -266,10 +270,14 @@ cdef int make_room(Part *part) noexcept nogil:
     if grown == NULL:
         return 1
     part.survives = <uint8_t *>grown
+    grown = realloc(part.inner, room)
+    if grown == NULL:
+        return 1
+    part.inner = <uint8_t *>grown
     for i in range(part.room, room):
         part.better[i] = part.worse[i] = part.gradients[i] = 0
         part.weights[i] = 0.0
-        part.survives[i] = 0
+        part.survives[i] = part.inner[i] = 0
     part.room = room
     return 0
 
@@ -302,26 +310,26 @@ cdef Py_ssize_t run_order(
     cdef Py_ssize_t first = part.patterns.table.n
     cdef int round
     walk.part, walk.order, walk.bloom = part, order, bloom
-    walk.max_patterns = limits.max_patterns
+    walk.max_patterns, walk.threshold = limits.max_patterns, limits.threshold
     walk.reach.max_order, walk.reach.has_marked = limits.max_order, True
     # A count of `most` or less may be below the threshold; the basic features are all counted.
     walk.most = 0 if order == 1 else <int>min(<double>MOST_COUNT, limits.threshold)
     walk.mode = PROPOSE
     for round in range(2):
+        walk.better = round == 0
         clear_bloom(bloom)
-        walk_samples(lists, samples, &walk, round == 0, watch)
+        walk_samples(lists, samples, &walk, watch)
         if part.failed:
             return 0
     walk.mode = COUNT
     for round in range(2):
-        walk.counts = part.better if round == 0 else part.worse
-        walk.sign = 1 if round == 0 else -1
-        walk_samples(lists, samples, &walk, round == 0, watch)
+        walk.better = round == 0
+        walk_samples(lists, samples, &walk, watch)
     return prune(part, limits, &lists.slots, order, first)
 
 
 cdef void walk_samples(
-    const Lists *lists, const Samples *samples, Walk *walk, bint better, Watch *watch
+    const Lists *lists, const Samples *samples, Walk *walk, Watch *watch
 ) noexcept nogil:
     cdef Py_ssize_t i
     cdef int32_t m, n
@@ -330,8 +338,8 @@ cdef void walk_samples(
     for i in range(samples.n):
         if walk.part.failed or is_stopped(watch):
             return
-        get_tree(lists, samples.lists[i], samples.better[i] if better else samples.worse[i], &tree)
-        get_tree(lists, samples.lists[i], samples.worse[i] if better else samples.better[i], &other)
+        get_tree(lists, samples.lists[i], samples.better[i] if walk.better else samples.worse[i], &tree)
+        get_tree(lists, samples.lists[i], samples.worse[i] if walk.better else samples.better[i], &other)
         if samples.trees:
             if not samples.contested:
                 walk_tree(lists, &tree, NULL, mining_step, walk)
@@ -384,19 +392,30 @@ cdef void link(const Tree *tree, int32_t *left) noexcept nogil:
 cdef int64_t mining_step(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
     cdef Walk *walk = <Walk *>context
     cdef Part *part = walk.part
+    cdef int32_t *counts
     cdef int64_t child
     if order == 0 and <int32_t>((step & ((1 << FEATURE_BITS) - 1)) % PARTS_) != part.number:
         return NOWHERE
     if order + 1 < walk.order:
-        return find_pattern(&part.patterns, node, step)
+        child = find_pattern(&part.patterns, node, step)
+        if child == NOWHERE:
+            return NOWHERE
+        # An extension comes no more often than what it extends, so that one that is new and above
+        # the threshold extends one that is; and to count is what is there already.
+        if walk.mode == PROPOSE:
+            # (Not kept in `walk`: the counts move where there is more room.)
+            counts = part.better if walk.better else part.worse
+            return child if counts[child] > walk.threshold else NOWHERE
+        return child if part.inner[child] else NOWHERE
     if walk.mode == COUNT:
         child = find_pattern(&part.patterns, node, step)
         if child != NOWHERE:
-            walk.counts[child] += 1
+            counts = part.better if walk.better else part.worse
+            counts[child] += 1
             if walk.reach.has_marked:
-                part.gradients[child] += walk.sign
+                part.gradients[child] += 1 if walk.better else -1
         return NOWHERE
-    if part.failed or node != NOWHERE and not part.survives[node]:
+    if part.failed:
         return NOWHERE
     if find_pattern(&part.patterns, node, step) != NOWHERE:
         return NOWHERE
@@ -405,6 +424,8 @@ cdef int64_t mining_step(void *context, int64_t node, uint64_t step, int order) 
             part.failed = TOO_MANY
         elif add_pattern(&part.patterns, node, step, order + 1) == NOWHERE or make_room(part):
             part.failed = NO_MEMORY
+        elif node != NOWHERE:
+            part.inner[node] = 1
     return NOWHERE
 
 
@@ -441,6 +462,7 @@ cdef Py_ssize_t prune(
     for i in range(kept, part.patterns.table.n):
         part.better[i] = part.worse[i] = part.gradients[i] = 0
         part.weights[i], part.survives[i] = 0.0, 0
+        part.inner[i] = 0
     cut_patterns(&part.patterns, kept)
     return n
 

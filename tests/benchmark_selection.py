@@ -1,0 +1,303 @@
+"""Qian and Liu's Table 2 and Table 3 on UD treebanks: rerankers of one set of candidate lists.
+
+    python tests/benchmark_selection.py rows MODEL TREEBANK LISTS OUT [--rows base,quadratic,...]
+    python tests/benchmark_selection.py table OUT ...
+
+MODEL is a model that `tk-spacy train` made from TREEBANK (a folder of a UD release), test and all;
+LISTS is its work directory, with train.kbest.conllu, dev.kbest.conllu and
+test.kbest.conllu.  Each row runs in a process of its own, whose memory is told, and becomes a
+line of JSON in OUT (replaced where it is there).  Weights of the parsers' scores are tuned
+on dev, as in the paper; test is scored once.
+
+Rows: base, the parser's first tree; oracle, the best of each list; model, the model's reranker;
+kernel:2, kernel:4, kernel:8 and kernel:tree, kernel perceptrons that learn from ten parts of the
+lists and vote; and the spaces of `tk-spacy select`, each with ":l1" for the L1-regularised model
+that selected the features.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tk_spacy.evaluation.attachment import Scores, evaluate
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.matching import matched_pairs
+from tk_spacy.kbest.scores import filled
+from tk_spacy.reranker.explicit_training import (
+    GIB,
+    SelectionSettings,
+    peak_memory,
+    train_explicit,
+)
+from tk_spacy.reranker.interpolation import TuningList, tune
+from tk_spacy.reranker.model import Pair, Reranker
+from tk_spacy.reranker.training import combine_lists
+from tk_spacy.selection.basic import BasicFeatures
+from tk_spacy.selection.perceptron import Committee, PolynomialModel, TreeModel
+from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.utils.array_types import Float64
+from tk_spacy.workflows.model import main_source, open_model
+from tk_spacy.workflows.train.treebanks import find_treebank
+
+ROWS = (
+    "base", "oracle", "model", "kernel:2", "kernel:4", "kernel:8", "kernel:tree", "templates",
+    "quadratic", "biquadratic", "eighth", "tree", "slots", "kernel",
+    "quadratic:l1", "biquadratic:l1", "tree:l1", "slots:l1", "kernel:l1",
+)  # fmt: skip
+PARTS = ("dev", "test")
+COMMITTEE = 10
+"""Parts of the training lists that kernel perceptrons learn from apart."""
+
+app = typer.Typer(add_completion=False)
+
+
+class Data:
+    """Right trees and lists of each part, completed as the model completes them."""
+
+    def __init__(self, model: Path, treebank: Path, lists: Path) -> None:
+        self.model = open_model(model).reranker
+        inventory = LabelInventory()
+        self.gold: dict[str, list[Sentence]] = {}
+        self.pairs: dict[str, list[Pair]] = {}
+        files = find_treebank(treebank).files
+        for part in ("train", *PARTS):
+            gold = self.gold[part] = load_treebank(files[part][0])
+            file = lists / f"{part}.kbest.conllu"
+            self.pairs[part] = list(
+                matched_pairs(
+                    file, gold, inventory=inventory, source=main_source(self.model), k=1000
+                )
+            )
+        train = self.pairs["train"]
+        if self.model.combiner is not None:
+            learnt = [
+                s.with_tree(g.heads, g.deprels)
+                for g, (s, _) in zip(self.gold["train"], train, strict=True)
+            ]
+            _, more = combine_lists(learnt, [trees for _, trees in train], self.model.settings)
+            self.pairs["train"] = [(s, trees) for (s, _), trees in zip(train, more, strict=True)]
+        for part in PARTS:
+            self.pairs[part] = [(s, self.model.completed(s, t)) for s, t in self.pairs[part]]
+
+    def tuned(self, own: dict[str, list[Float64]]) -> dict[str, list[Float64]]:
+        """The final scores of each part from a reranker's own, tuned on dev."""
+        lists = self.pairs["dev"]
+        combination = tune(
+            [
+                TuningList.make(gold, trees, scores)
+                for gold, (_, trees), scores in zip(
+                    self.gold["dev"], lists, own["dev"], strict=True
+                )
+            ],
+            sources=lists[0][1].sources,
+        )
+        return {
+            part: [
+                combination.final(trees, scores)
+                for (_, trees), scores in zip(self.pairs[part], own[part], strict=True)
+            ]
+            for part in PARTS
+        }
+
+    def scored(self, final: dict[str, list[Float64]]) -> dict[str, Any]:
+        """UAS and LAS of the best candidates, all words and without punctuation."""
+        found = {}
+        for part in PARTS:
+            chosen = [
+                gold.with_tree(trees.heads[row], trees.deprels(row))
+                for gold, (_, trees), row in zip(
+                    self.gold[part],
+                    self.pairs[part],
+                    (int(scores.argmax()) for scores in final[part]),
+                    strict=True,
+                )
+            ]
+            scores: Scores = evaluate(self.gold[part], chosen)
+            found[part] = {
+                name: getattr(scores, name) for name in ("uas", "las", "uas_nopunct", "las_nopunct")
+            }
+        return found
+
+
+def first_trees(trees: CandidateList) -> Float64:
+    """Scores by which the base parser's tree is the best."""
+    return (
+        np.arange(len(trees)) == trees.base
+        if trees.base is not None
+        else filled(trees.scores[:, 0])
+    )
+
+
+def of_kernel(data: Data, kernel: str, threads: int | None) -> dict[str, Any]:
+    """A committee of kernel perceptrons; a candidate's own score is the share of its votes."""
+    pairs = data.pairs["train"]
+    basic = BasicFeatures.fit(data.model.schema, [s for s, _ in pairs], [t for _, t in pairs])
+    arcs = {
+        part: basic.encode_all([s for s, _ in of_part], [t for _, t in of_part])
+        for part, of_part in data.pairs.items()
+    }
+    oracles = [
+        trees.oracle(gold) for gold, (_, trees) in zip(data.gold["train"], pairs, strict=True)
+    ]
+    makes: dict[str, Callable[[], Any]] = {
+        "tree": TreeModel,
+        **{str(d): lambda d=d: PolynomialModel(len(basic), d) for d in (2, 4, 8)},
+    }
+    started = time.perf_counter()
+    committee = Committee.train(
+        makes[kernel], arcs["train"], oracles, parts=COMMITTEE, n_threads=threads
+    )
+    seconds = time.perf_counter() - started
+    own: dict[str, list[Float64]] = {}
+    speed = 0.0
+    for part in PARTS:
+        started = time.perf_counter()
+        scores = committee.scores(arcs[part], n_threads=threads)
+        speed = len(scores) / (time.perf_counter() - started)
+        own[part] = [
+            np.bincount(of_list.argmax(axis=1), minlength=of_list.shape[1]).astype(np.float64)
+            for of_list in scores
+        ]
+    return {
+        "seconds": seconds,
+        "sentences_per_second": speed,
+        "basic_features": len(basic),
+        **data.scored(data.tuned(own)),
+    }
+
+
+def of_space(
+    data: Data, space: str, learner: str, options: dict[str, Any], threads: int | None
+) -> dict[str, Any]:
+    """A reranker as `tk-spacy select` makes it."""
+    started = time.perf_counter()
+    found = train_explicit(
+        data.model, data.gold["train"], data.pairs["train"], data.gold["dev"], data.pairs["dev"],
+        SelectionSettings(space=space, learner=learner, **options),  # type: ignore[arg-type]
+        n_threads=threads,
+    )  # fmt: skip
+    seconds = time.perf_counter() - started
+    own, speed = own_scores(data, found.reranker, threads)
+    final = {
+        part: [
+            found.reranker.combined(trees, scores)
+            for (_, trees), scores in zip(data.pairs[part], own[part], strict=True)
+        ]
+        for part in PARTS
+    }
+    told = found.to_dict()
+    steps = told.pop("seconds")
+    told["iterations"] = len(told["iterations"])
+    return {
+        "seconds": seconds, "steps": steps, "sentences_per_second": speed, **told,
+        **data.scored(final),
+    }  # fmt: skip
+
+
+def own_scores(
+    data: Data, reranker: Reranker, threads: int | None
+) -> tuple[dict[str, list[Float64]], float]:
+    """A reranker's scores of each part, and sentences a second on test, encoding included."""
+    own, speed = {}, 0.0
+    for part in PARTS:
+        started = time.perf_counter()
+        own[part] = reranker.batch_scores(data.pairs[part], n_threads=threads)
+        speed = len(own[part]) / (time.perf_counter() - started)
+    return own, speed
+
+
+@app.command()
+def row(
+    model: Path,
+    treebank: Path,
+    lists: Path,
+    name: str,
+    out: Path,
+    options: Annotated[str, typer.Option(help="settings of SelectionSettings, JSON")] = "{}",
+    threads: int | None = None,
+) -> None:
+    """One row; see above."""
+    data = Data(model, treebank, lists)
+    kind, _, more = name.partition(":")
+    if kind == "base":
+        found = data.scored({part: [first_trees(t) for _, t in data.pairs[part]] for part in PARTS})
+    elif kind == "oracle":
+        found = data.scored(
+            {
+                part: [
+                    np.arange(len(trees)) == trees.oracle(gold)
+                    for gold, (_, trees) in zip(data.gold[part], data.pairs[part], strict=True)
+                ]
+                for part in PARTS
+            }
+        )
+    elif kind == "model":
+        own, speed = own_scores(data, data.model, threads)
+        found = {"sentences_per_second": speed, **data.scored(data.tuned(own))}
+    elif kind == "kernel" and more not in ("", "l1"):
+        found = of_kernel(data, more, threads)
+    else:
+        found = of_space(data, kind, more or "perceptron", json.loads(options), threads)
+    line = {"row": name, "treebank": treebank.name, "peak_bytes": peak_memory(), **found}
+    known = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
+    known = [item for item in known if item["row"] != name]
+    out.write_text("".join(json.dumps(item) + "\n" for item in [*known, line]), encoding="utf-8")
+    typer.echo(json.dumps(line))
+
+
+@app.command()
+def rows(
+    model: Path,
+    treebank: Path,
+    lists: Path,
+    out: Path,
+    names: Annotated[str, typer.Option("--rows")] = ",".join(ROWS),
+    options: str = "{}",
+    threads: int | None = None,
+) -> None:
+    """Several rows, a process each."""
+    for name in names.split(","):
+        command = [sys.executable, __file__, "row", str(model), str(treebank), str(lists), name,
+                   str(out), "--options", options]  # fmt: skip
+        if threads is not None:
+            command += ["--threads", str(threads)]
+        subprocess.run(command, check=False)
+
+
+@app.command()
+def table(files: list[Path], part: str = "test") -> None:
+    """Print the rows of one or several treebanks."""
+    for file in files:
+        lines = [json.loads(text) for text in file.read_text(encoding="utf-8").splitlines()]
+        typer.echo(f"\n{lines[0]['treebank']}, {part}\n")
+        typer.echo(
+            "| reranker | UAS | LAS | UAS no punct. | LAS no punct. | training, s | features "
+            "| templates | peak, GiB | sentences/s |"
+        )
+        typer.echo("|---|" + "---:|" * 9)
+        for line in sorted(lines, key=lambda item: ROWS.index(item["row"])):
+            scores: Sequence[float] = list(line[part].values())
+            cells = [
+                line["row"], *(f"{value:.2f}" for value in scores),
+                _shown(line.get("seconds"), ".1f"), _shown(line.get("features"), ","),
+                _shown(line.get("templates"), ","), f"{line['peak_bytes'] / GIB:.2f}",
+                _shown(line.get("sentences_per_second"), ",.0f"),
+            ]  # fmt: skip
+            typer.echo("| " + " | ".join(cells) + " |")
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+if __name__ == "__main__":
+    app()
