@@ -252,14 +252,14 @@ def test_gold_is_the_one_to_learn_where_it_is_added() -> None:
 def test_an_added_gold_tree_is_unscored_and_the_parser_s_own_tree_stays() -> None:
     gold, lists = taught_lists()
     trees = replace(lists[0], base=1)
-    longer = training_module._with_gold(gold[0], trees)
+    longer = training_module.with_gold(gold[0], trees)
     assert longer.heads.tolist() == [*trees.heads.tolist(), gold[0].heads.tolist()]
     assert longer.deprels(3) == gold[0].deprels
     np.testing.assert_array_equal(longer.scores, [[3.0], [2.0], [1.0], [np.nan]])
     assert longer.scores.dtype == np.float64
     assert longer.base == 1
     # A gold tree that is there already is not there twice, and keeps its score.
-    again = training_module._with_gold(gold[2], replace(lists[2], base=1))
+    again = training_module.with_gold(gold[2], replace(lists[2], base=1))
     assert again.scores.tolist() == [[9.0], [0.0]]
     assert again.base == 1
 

@@ -76,6 +76,9 @@ def select_cli(
     most: Annotated[
         int, typer.Option(help="Combinations of a kernel's support, at most.")
     ] = USUAL.most,
+    add_gold: Annotated[
+        bool, typer.Option("--add-gold", help="Add the right tree to training lists without it.")
+    ] = False,
     min_count: Annotated[
         int, typer.Option(help="Leave out basic features of fewer arcs.")
     ] = USUAL.min_count,
@@ -126,7 +129,8 @@ def select_cli(
             raise OptionError(f"--memory is {memory:g}; give a positive number of GiB")
         settings = SelectionSettings(
             space=space, threshold=threshold, iterations=iterations, step=step,
-            pretraining=pretraining, max_order=max_order, most=most, min_count=min_count, labelled=labelled,
+            pretraining=pretraining, max_order=max_order, most=most, add_gold=add_gold,
+            min_count=min_count, labelled=labelled,
             learner=learner,  # type: ignore[arg-type]
             memory=None if memory is None else int(memory * GIB),
         )  # fmt: skip

@@ -23,7 +23,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.hashed_kernel import without_parts
 from tk_spacy.reranker.interpolation import TuningList, TuningMetric, tune
 from tk_spacy.reranker.model import Pair, Reranker
-from tk_spacy.reranker.training import learn, prepare_lists
+from tk_spacy.reranker.training import learn, prepare_lists, with_gold
 from tk_spacy.selection.basic import BasicFeatures
 from tk_spacy.selection.combinations.expanding import expand
 from tk_spacy.selection.combinations.learning import mine_combinations, relearned
@@ -83,6 +83,7 @@ class SelectionSettings:
     space: of SPACES.  threshold: C.  iterations: M.  step, pretraining: see MiningSettings.
     max_order: features of a pattern, at most; None for the space's degree.
     most: combinations of a kernel's support, at most.
+    add_gold: adds the gold tree to training lists that lack it.
     min_count: basic features of fewer arcs are left out.  labelled: whether the first templates
     stand with DEPREL too.
     learner: "perceptron" learns the selected features' weights anew, "l1" keeps those of the
@@ -97,6 +98,7 @@ class SelectionSettings:
     pretraining: int = 5
     max_order: int | None = None
     most: int = 1_000_000
+    add_gold: bool = False
     min_count: int = 2
     labelled: bool = False
     learner: Learner = "perceptron"
@@ -238,11 +240,12 @@ def train_explicit(
             "no candidate list has more than one tree: there is nothing to choose from; give "
             "longer lists"
         )
-    learnt = Lists(
-        [s.with_tree(g.heads, g.deprels) for g, (s, _) in zip(gold, pairs, strict=True)],
-        [trees for _, trees in pairs],
-        [trees.oracle(right) for right, (_, trees) in zip(gold, pairs, strict=True)],
-    )
+    sentences = [s.with_tree(g.heads, g.deprels) for g, (s, _) in zip(gold, pairs, strict=True)]
+    lists = [trees for _, trees in pairs]
+    if settings.add_gold:
+        lists = [with_gold(s, trees) for s, trees in zip(sentences, lists, strict=True)]
+    oracles = [trees.oracle(s) for s, trees in zip(sentences, lists, strict=True)]
+    learnt = Lists(sentences, lists, oracles)
     kind = SPACES[settings.space].kind
     found: Learnt | None = None
     if kind == "templates":

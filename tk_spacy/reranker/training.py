@@ -84,7 +84,7 @@ def prepare_lists(
     )
     prepared = []
     for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
-        trees = _with_gold(sentence, candidates) if settings.add_gold else candidates
+        trees = with_gold(sentence, candidates) if settings.add_gold else candidates
         if len(trees) < 2 and not settings.count_single:
             continue
         oracle = trees.oracle(sentence)
@@ -124,7 +124,7 @@ def combine_lists(
     return ArcCombiner.fit_apart(sentences, lists, progress=progress)
 
 
-def _with_gold(gold: Sentence, candidates: CandidateList) -> CandidateList:
+def with_gold(gold: Sentence, candidates: CandidateList) -> CandidateList:
     """The list with the gold tree, unscored, where it was not in it (Qian and Liu 2015 do so)."""
     labels = candidates.inventory.encode(gold.deprels)
     unscored = np.full((1, candidates.scores.shape[1]), np.nan)
