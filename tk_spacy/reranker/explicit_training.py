@@ -292,7 +292,11 @@ def _of_arcs(before: Reranker, learnt: Lists, work: Work) -> Learnt:
             before.schema, learnt.sentences, learnt.lists,
             labelled=settings.labelled, min_count=settings.min_count,
         )  # fmt: skip
-        corpus = Corpus(basic.encode_all(learnt.sentences, learnt.lists), len(basic))
+        corpus = Corpus(
+            basic.encode_all(learnt.sentences, learnt.lists),
+            len(basic),
+            trees=SPACES[settings.space].kind == "trees",
+        )
     with work.step("mining") as report:
         found = select_features(
             corpus, learnt.oracles, settings.mining(_most_patterns(settings.memory)),

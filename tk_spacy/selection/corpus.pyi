@@ -19,6 +19,7 @@ class Corpus:
         lists: Sequence[ArcLists] | Sequence[SlotLists],
         n_features: int,
         *,
+        trees: bool = True,
         slots: tuple[Int32, Int32, NDArray[np.uint8]] | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...

@@ -24,11 +24,13 @@ cdef class Corpus:
         left out, -1 for none; uint8[s], 1 where a pattern that ends in a slot is complete, and so
         may have a weight.  A pattern then has at most one feature of each slot.
 
+    trees: whether patterns of trees will be asked for; without them it takes less time to make.
+
     Raises ValueError for a list whose arrays do not fit together, and for more features than a
     pattern's step has room for.
     """
 
-    def __init__(self, lists, n_features, *, slots=None):
+    def __init__(self, lists, n_features, *, trees=True, slots=None):
         if not 0 <= n_features <= MAX_FEATURES:
             raise ValueError(f"{n_features} features, expected 0 to {MAX_FEATURES}")
         self.n_lists = len(lists)
@@ -37,7 +39,7 @@ cdef class Corpus:
         arc_starts, ids, members, children, siblings = [np.zeros(1, np.int64)], [], [], [], []
         arc_differs, marks, nodes, tops = [], [], [], []
         sizes = np.array([item.members.shape for item in lists], dtype=np.int32).reshape(-1, 2)
-        self.has_trees = slots is None and all(item.heads is not None for item in lists)
+        self.has_trees = trees and slots is None and all(item.heads is not None for item in lists)
         n_ids = 0
         for item in lists:
             _check(item, n_features)

@@ -84,9 +84,8 @@ class SelectedFeatures:
         Comparable within a list only: what all its candidates have is left out.  The same to the
         last bit for any number of threads, and whatever else is in the batch.
         """
-        return self.table.scores(
-            Corpus(encoded, len(self.basic)), self.weights, n_threads=n_threads
-        )
+        corpus = Corpus(encoded, len(self.basic), trees=self.table.trees)
+        return self.table.scores(corpus, self.weights, n_threads=n_threads)
 
     # For readers
 
