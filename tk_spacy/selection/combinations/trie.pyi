@@ -1,8 +1,7 @@
 from collections.abc import Sequence
 from typing import final
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tk_spacy.selection.combinations.slot_space import TypeSlots
 from tk_spacy.selection.key_table import KeyTable

@@ -34,6 +34,16 @@ from tk_spacy.selection.patterns cimport (
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_values
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define tk_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define tk_prefetch(address) ((void)(address))
+    #endif
+    """
+    void tk_prefetch(const void *address) noexcept nogil
+
 cdef enum:
     MAX_SLOTS = 8
     ROOT = -1
@@ -41,6 +51,7 @@ cdef enum:
     UNKNOWN = -1            # number of a node's features that were not looked up yet
     FIRST_ROOM = 256
     EDGE_FEATURES = 3
+    AT_A_TIME = 64
 
 cdef uint64_t HAS_CHILDREN = <uint64_t>1 << 31
 
@@ -299,9 +310,10 @@ cdef inline uint64_t key_place(const Trie *trie, uint64_t key) noexcept nogil:
     return (key * <uint64_t>0x9E3779B97F4A7C15) >> trie.shift
 
 
-cdef inline const Cell *find_child(const Trie *trie, int64_t parent, int32_t feature) noexcept nogil:
-    """The cell of a child, NULL where there is none."""
-    cdef uint64_t key = child_key(parent, feature), at = key_place(trie, key)
+cdef inline const Cell *find_child(
+    const Trie *trie, uint64_t key, uint64_t at
+) noexcept nogil:
+    """The cell of a key, from its place on; NULL where there is none."""
     while trie.cells[at].key != 0:
         if (trie.cells[at].key & ~HAS_CHILDREN) == key:
             return &trie.cells[at]
@@ -388,7 +400,8 @@ cdef int advance(const Trie *trie, Walk *walk, const int32_t *part, int slot) no
     cdef int32_t of_edge[EDGE_FEATURES]
     cdef const int32_t *features
     cdef const Cell *child
-    cdef int32_t n, j
+    cdef uint64_t places[AT_A_TIME]
+    cdef int32_t n, j, first, stop
     cdef Py_ssize_t i
     cdef bint last = slot + 1 == trie.n_slots
     next.n, next.total = 0, now.total
@@ -402,15 +415,23 @@ cdef int advance(const Trie *trie, Walk *walk, const int32_t *part, int slot) no
     for i in range(now.n):
         if trie.skips[slot] and not last and push(next, now.cells[i]):
             return 1
-        for j in range(n):
-            child = find_child(trie, now.cells[i], features[j])
-            if child == NULL:
-                continue
-            next.total += child.weight
-            if child.key & HAS_CHILDREN and not last and push(
-                next, <int32_t>(child - trie.cells)
-            ):
-                return 1
+        first = 0
+        while first < n:
+            stop = min(n, first + AT_A_TIME)
+            # All places first: the table is larger than a cache, and waits then overlap.
+            for j in range(first, stop):
+                places[j - first] = key_place(trie, child_key(now.cells[i], features[j]))
+                tk_prefetch(&trie.cells[places[j - first]])
+            for j in range(first, stop):
+                child = find_child(trie, child_key(now.cells[i], features[j]), places[j - first])
+                if child == NULL:
+                    continue
+                next.total += child.weight
+                if child.key & HAS_CHILDREN and not last and push(
+                    next, <int32_t>(child - trie.cells)
+                ):
+                    return 1
+            first = stop
     return 0
 
 
