@@ -14,6 +14,7 @@ from test_hashed_kernel import trained
 from test_learning import random_lists
 
 from tk_spacy.features.schema import Schema
+from tk_spacy.kernels.support import SupportParts
 from tk_spacy.kernels.template_kernel import slot_layout
 from tk_spacy.selection.combinations.expanding import expand, slot_form, space_of
 from tk_spacy.selection.combinations.expansion import strongest
@@ -90,10 +91,10 @@ def read(features, keys, of_type):
     return rows
 
 
-def problem_of(name, skip, *, seed=0, n_support=25):
-    small = {"arc": 5, "sibling": 4, "grandparent": 4}.get(name, 2)
+def problem_of(name, skip, *, seed=0, n_support=12):
+    small = {"arc": 5, "sibling": 3, "grandparent": 3}.get(name, 2)
     return random_problem(
-        seed, name=name, skip=skip, n_properties=small, n_support=n_support, n_parts=30, n_nodes=9,
+        seed, name=name, skip=skip, n_properties=small, n_support=n_support, n_parts=20, n_nodes=9,
         n_labels=3, longest=5,
     )  # fmt: skip
 
@@ -119,7 +120,7 @@ def test_a_complete_expansion_is_the_enumeration(name, skip, n_threads):
     problem = problem_of(name, skip)
     features, keys, weights, of_type = searched(problem, n_threads=n_threads)
     names = read(features, keys, of_type)
-    assert len(names) > 500
+    assert len(names) > 100
     expected = weighed(problem, of_type)
     assert dict(zip(names, weights.tolist(), strict=True)) == expected
     assert len(names) == len(expected)
@@ -183,7 +184,7 @@ def test_a_trie_sums_what_a_part_holds(name, skip, most):
         scale.append(sum(map(abs, found)))
     halves = [problem.parts[:11], problem.parts[11:11], problem.parts[11:]]
     first = trie.scores([problem.nodes] * 3, halves, n_threads=1)
-    assert [len(scores) for scores in first] == [11, 0, 19]
+    assert [len(scores) for scores in first] == [11, 0, 9]
     assert (np.abs(np.concatenate(first) - expected) <= 1e-12 * np.array(scale)).all()
     if most is None:
         exact, scale = problem.expected()
@@ -192,19 +193,32 @@ def test_a_trie_sums_what_a_part_holds(name, skip, most):
     for n_threads in (2, 3):
         again = trie.scores([problem.nodes] * 3, halves, n_threads=n_threads)
         assert np.concatenate(again).tobytes() == np.concatenate(first).tobytes()
-    alone = [trie.scores([problem.nodes], [problem.parts[i : i + 1]])[0] for i in range(30)]
+    alone = [trie.scores([problem.nodes], [problem.parts[i : i + 1]])[0] for i in range(20)]
     assert np.concatenate(alone).tobytes() == np.concatenate(first).tobytes()
+
+
+def few_parts(*, n_support=12, **options):
+    """A small trained reranker of few support parts: what these hold can be written out."""
+    reranker, pairs = trained(**options)
+    types = {
+        name: SupportParts(
+            np.ascontiguousarray(parts.columns[:, :n_support]), parts.weights[:n_support],
+            np.zeros((0, 3), dtype=np.int32), np.zeros(0),
+        )
+        for name, parts in reranker.support.types.items()
+    }  # fmt: skip
+    return replace(reranker, support=replace(reranker.support, types=types)), pairs
 
 
 @pytest.fixture(scope="module")
 def model_of_all():
-    return trained(parts=TYPES, seed=3)
+    return few_parts(parts=TYPES, seed=3, n_support=5)
 
 
 @pytest.mark.parametrize("skip", [(), ("node",)])
 @pytest.mark.parametrize("parts", [("arc",), TYPES])
 def test_a_complete_expansion_scores_as_the_exact_kernel(parts, skip):
-    reranker, pairs = trained(parts=parts, skip=skip)
+    reranker, pairs = few_parts(parts=parts, skip=skip)
     model = expand(reranker.support, reranker.schema)
     exact = reranker.batch_scores(pairs)
     found = model.scores([model.encode(*pair) for pair in pairs])
@@ -235,7 +249,7 @@ def test_names_say_slot_property_and_value(model_of_all):
     model = expand(reranker.support, reranker.schema, most=3000)
     names = model.names()
     assert len(set(names)) == len(names) == len(model)
-    columns = {reranker.schema.pos_column, "UPOS"}
+    columns = {reranker.schema.pos_column, "UPOS", "FORM", *reranker.schema.morph}
     for name in names:
         words = name.split(" & ")
         slots = [word.split("-")[0] for word in words]
@@ -247,7 +261,7 @@ def test_names_say_slot_property_and_value(model_of_all):
                 assert what in ("label", "dist", "length")
                 assert what != "label" or value in (*reranker.schema.labels, "BOUNDARY")
             else:
-                assert what.split("|")[0].rstrip("+-1") in {*columns, "FORM", *reranker.schema.morph}
+                assert what.split("|")[0].rstrip("+-1") in columns
             assert "<" not in value  # each value has a name
 
 
@@ -274,6 +288,7 @@ def test_a_broken_model_is_refused(model_of_all):
     model = expand(reranker.support, reranker.schema, most=400)
     data, arrays = model.to_dict(), model.to_arrays()
     keys = arrays["keys"]
+    last = keys[-1]  # of an edge
 
     def refused(match, *, data=data, arrays=arrays):
         with pytest.raises(ValueError, match=match):
@@ -282,8 +297,8 @@ def test_a_broken_model_is_refused(model_of_all):
     refused("keys is float64", arrays={**arrays, "keys": keys.astype(float)})
     refused("do not ascend", arrays=changed(arrays, "keys", 0, keys[1]))
     refused("slot is none of", arrays=changed(arrays, "keys", -1, np.uint64(2**64 - 1)))
-    refused("property is none", arrays=changed(arrays, "keys", 0, np.uint64(1 << 48 | 999 << 32)))
-    refused("value below 1", arrays=changed(arrays, "keys", 0, np.uint64(1 << 48)))
+    refused("property is none", arrays=changed(arrays, "keys", -1, last | np.uint64(999 << 32)))
+    refused("value below 1", arrays=changed(arrays, "keys", -1, last | np.uint64(1 << 31)))
     refused("lacks slot h", arrays=changed(arrays, "arc.features", (0, 0), NOTHING))
     refused("another slot's feature", arrays=changed(arrays, "arc.features", (0, 1), 0))
     refused("names feature", arrays=changed(arrays, "arc.features", (0, 0), len(keys)))
@@ -305,13 +320,15 @@ def test_a_broken_model_is_refused(model_of_all):
 # Mining
 
 
-def mined_lists(*, skip=(), seed=5, names=("arc", "sibling"), sentences=20):
+def mined_lists(*, skip=(), seed=5, names=("arc", "sibling"), sentences=8, every=4):
     golds, lists = random_lists(seed, sentences=sentences, n=5)
     schema = Schema.fit(golds, labels=["x", "y"])
     space = SlotSpace.default(names, skip)
     encoded = encode_lists(schema, space, golds, lists)
     gold = [trees.oracle(sentence) for sentence, trees in zip(golds, lists, strict=True)]
-    return SlotFeatures.fit(schema, space, encoded), encoded, gold
+    features = SlotFeatures.fit(schema, space, encoded)
+    # A few of them, so that all that siblings hold can be written out.
+    return replace(features, keys=features.keys[::every].copy()), encoded, gold
 
 
 def grown(choices, skips, first):
@@ -329,29 +346,38 @@ def grown(choices, skips, first):
 
 def counted(features, encoded, candidate, other):
     """How often each pattern occurs in a candidate's parts that another one lacks."""
-    total = Counter()
+    total, known = Counter(), set(spelled_keys(features))
     for parts, of_type in zip(encoded.kernel, features.space.types, strict=True):
         members = [
             set(parts.members[parts.starts[c] : parts.starts[c + 1]].tolist())
             for c in (candidate, other)
         ]
         for part in members[0] - members[1]:
-            choices = slots_of(parts.slots[part].tolist(), encoded.sentence.nodes, of_type)
+            choices = [
+                [pair for pair in choice if (slot, *pair) in known]
+                for slot, choice in enumerate(
+                    slots_of(parts.slots[part].tolist(), encoded.sentence.nodes, of_type),
+                    start=of_type.first,
+                )
+            ]
             total.update(grown(choices, of_type.skips.tolist(), of_type.first))
     return total
 
 
+def spelled_keys(features):
+    """Each feature as (slot, property, value)."""
+    for key in features.keys.tolist():
+        value = key & 0xFFFFFFFF
+        yield (key >> 48) - 1, key >> 32 & 0xFFFF, value - (1 << 32) if value >> 31 else value
+
+
 def spelled(features, parents, steps):
-    keys = features.keys.tolist()
+    keys = list(spelled_keys(features))
     written = []
     for node in range(len(parents)):
         path, at = [], node
         while at >= 0:
-            key = keys[int(steps[at])]
-            value = key & 0xFFFFFFFF
-            path.append(
-                ((key >> 48) - 1, key >> 32 & 0xFFFF, value - (1 << 32) if value >> 31 else value)
-            )
+            path.append(keys[int(steps[at])])
             at = int(parents[at])
         written.append(tuple(reversed(path)))
     return written
@@ -402,7 +428,7 @@ def test_mined_combinations_are_those_of_an_enumeration(skip, threshold, n_threa
 
 @pytest.mark.parametrize("pretraining", [0, 3])
 def test_a_mined_model_scores_as_its_patterns(pretraining):
-    features, encoded, gold = mined_lists(sentences=30)
+    features, encoded, gold = mined_lists(sentences=20)
     settings = MiningSettings(threshold=1, iterations=4, pretraining=pretraining)
     model, selection = mine_combinations(features, encoded, gold, settings)
     assert len(model) == len(selection.selected) > 10
@@ -411,12 +437,12 @@ def test_a_mined_model_scores_as_its_patterns(pretraining):
     for a, b in zip(model.scores(encoded), patterns, strict=True):
         assert np.allclose(a, b, atol=1e-9)
     right = sum(int(s.argmax()) == g for s, g in zip(model.scores(encoded), gold, strict=True))
-    assert right > 0.8 * len(gold)
+    assert right > 0.5 * len(gold)
 
 
 def test_new_weights_are_those_of_an_averaged_perceptron(model_of_all):
     reranker, pairs = model_of_all
-    model = expand(reranker.support, reranker.schema, most=300)
+    model = expand(reranker.support, reranker.schema, most=100)
     encoded = [model.encode(*pair) for pair in pairs]
     oracles = [trees.oracle(sentence) for sentence, trees in pairs]
     # What each candidate holds, by the scores of models of one combination each.
@@ -451,7 +477,7 @@ def test_patterns_of_a_model_are_read_back(model_of_all):
 
 
 def test_rare_features_are_left_out():
-    features, encoded, _ = mined_lists()
+    features, encoded, _ = mined_lists(every=1, names=("arc",))
     fewer = SlotFeatures.fit(features.schema, features.space, encoded, min_count=20)
     assert 0 < len(fewer) < len(features)
     assert set(fewer.keys.tolist()) < set(features.keys.tolist())
@@ -485,6 +511,6 @@ def test_a_space_is_checked():
     assert len(model) == len(model.names()) == 0
     with pytest.raises(ValueError, match="combinations of 1 part types, expected 2"):
         CombinationModel(features.schema, features.space, model.keys, model.types[:1])
+    wrong = Combinations(np.zeros((0, 2), dtype=np.int32), np.zeros(0))
     with pytest.raises(ValueError, match="expected 3 columns"):
-        wrong = Combinations(np.zeros((0, 2), dtype=np.int32), np.zeros(0))
         CombinationModel(features.schema, features.space, model.keys, (wrong, model.types[1]))

@@ -16,7 +16,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -128,7 +128,8 @@ def strongest(
     parts.n_features, parts.skips = <int32_t>len(slots), &of_skips[0]
     parts.last_required = <int32_t>required[-1] if len(required) else NO_SLOT
     return _strongest(
-        &parts, 0 if most is None else most, threshold, effective_n_threads(n_threads)
+        &parts, _firsts(starts, ids, slots, skips, weights), 0 if most is None else most, threshold,
+        effective_n_threads(n_threads),
     )
 
 
@@ -143,49 +144,44 @@ def _begins(starts, slots, n_slots):
     )
 
 
-cdef object _strongest(const Parts *parts, Py_ssize_t most, double threshold, int threads):
+cdef object _strongest(
+    const Parts *parts, first, Py_ssize_t most, double threshold, int threads
+):
+    """first: of what combinations may begin with features, slots, ends of their parts, and these.
+    """
+    cdef const int32_t[::1] features, slots, holders
+    cdef const int64_t[::1] ends
+    features, slots, ends, holders = first
     cdef Search *searches = <Search *>calloc(threads, sizeof(Search))
     cdef double *limits = <double *>calloc(threads, sizeof(double))
-    cdef int32_t *everything = <int32_t *>malloc((parts.n_parts + 1) * sizeof(int32_t))
-    cdef Py_ssize_t n_tasks = 0, i, n
-    cdef int32_t slot
-    cdef int failed
-    cdef Listener listener
-    cdef int64_t[::1] tasks
-    cdef int32_t[::1] task_slots
+    cdef Py_ssize_t n_tasks = features.shape[0], i
+    cdef int failed = 0
+    cdef Listener listener = Listener(n_tasks)
     try:
-        if searches == NULL or limits == NULL or everything == NULL:
+        if searches == NULL or limits == NULL:
             raise MemoryError("no memory to search combinations in")
-        for i in range(parts.n_parts):
-            everything[i] = <int32_t>i
         for i in range(threads):
             limits[i] = threshold
             searches[i].parts, searches[i].limits, searches[i].n_limits = parts, limits, threads
             searches[i].number, searches[i].most = <int>i, most
-            searches[i].threshold = threshold
+            searches[i].threshold, searches[i].watch = threshold, &listener.watch
             if make_search(&searches[i]):
                 raise MemoryError("no memory to search combinations in")
         if parts.last_required == NO_SLOT:
-            whole_sum(&searches[0], everything)
-        first = _first_features(&searches[0], everything)
-        order = np.argsort(-first["bound"], kind="stable")
-        tasks = first["feature"][order]
-        task_slots = first["slot"][order]
-        n_tasks = len(order)
-        listener = Listener(n_tasks)
-        for i in range(threads):
-            searches[i].watch = &listener.watch
+            whole_sum(&searches[0])
         for i in prange(
             n_tasks + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
         ):
             if i < n_tasks:
                 if not is_stopped(&listener.watch):
-                    run_task(&searches[threadid()], task_slots[i], <int32_t>tasks[i])
+                    run_task(
+                        &searches[threadid()], slots[i], features[i], &holders[0] + ends[i],
+                        ends[i + 1] - ends[i],
+                    )
                 task_done(&listener.watch)
             else:
                 await_others(&listener.watch)
         listener.check()
-        failed = 0
         for i in range(threads):
             failed |= searches[i].failed
         if failed:
@@ -197,33 +193,27 @@ cdef object _strongest(const Parts *parts, Py_ssize_t most, double threshold, in
                 free_search(&searches[i])
         free(searches)
         free(limits)
-        free(everything)
 
 
-cdef object _first_features(Search *search, const int32_t *everything):
-    """The features that combinations may begin with, and their bounds."""
-    cdef const Parts *parts = search.parts
-    cdef int32_t slot, f
-    cdef Py_ssize_t i, n
-    features, slots, bounds = [], [], []
-    for slot in range(parts.n_slots):
-        with nogil:
-            n = tally(search, everything, parts.n_parts, slot)
-        if n < 0:
-            raise MemoryError("no memory to search combinations in")
-        for i in range(n):
-            f = search.levels[slot].features[i]
-            features.append(f)
-            slots.append(slot)
-            bounds.append(max(search.plus[f], search.minus[f]))
-            search.counts[f] = 0
-        if not parts.skips[slot]:
-            break
-    return {
-        "feature": np.array(features, dtype=np.int64),
-        "slot": np.array(slots, dtype=np.int32),
-        "bound": np.array(bounds, dtype=np.float64),
-    }
+def _firsts(starts, ids, slots, skips, weights):
+    """What combinations may begin with, the largest bound first: features, their slots, where the
+    parts of each begin (one more than features), and the parts."""
+    required = np.flatnonzero(skips == 0)
+    begins = slots[ids] <= (required[0] if len(required) else len(skips))
+    holders = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))[begins]
+    features = ids[begins]
+    n = len(slots)
+    plus = np.bincount(features, np.maximum(weights[holders], 0.0), minlength=n)
+    minus = np.bincount(features, np.maximum(-weights[holders], 0.0), minlength=n)
+    order = np.argsort(-np.maximum(plus, minus), kind="stable")
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    counts = np.bincount(features, minlength=n)[order]
+    there = counts > 0
+    by_place = np.argsort(place[features], kind="stable")
+    found = order[there].astype(np.int32)
+    ends = np.concatenate([[0], np.cumsum(counts[there])]).astype(np.int64)
+    return found, slots[found], ends, np.append(holders[by_place], np.int32(0))
 
 
 cdef object _joined(Search *searches, int threads, Py_ssize_t most, int n_slots):
@@ -283,7 +273,7 @@ cdef void free_search(Search *search) noexcept nogil:
         free(search.levels[i].held)
 
 
-cdef void whole_sum(Search *search, const int32_t *everything) noexcept nogil:
+cdef void whole_sum(Search *search) noexcept nogil:
     """The combination that leaves out every slot, where that is one."""
     cdef double total = 0.0
     cdef Py_ssize_t i
@@ -292,42 +282,29 @@ cdef void whole_sum(Search *search, const int32_t *everything) noexcept nogil:
     note(search, total)
 
 
-cdef void run_task(Search *search, int32_t slot, int32_t feature) noexcept nogil:
-    """One first feature and all that extends it."""
-    cdef const Parts *parts = search.parts
-    cdef Py_ssize_t n = 0
-    cdef int32_t p, j
+cdef void run_task(
+    Search *search, int32_t slot, int32_t feature, const int32_t *list, Py_ssize_t n
+) noexcept nogil:
+    """One first feature, which the listed parts hold, and all that extends it."""
+    cdef Py_ssize_t i
     cdef double plus = 0.0, minus = 0.0, total = 0.0, weight
-    cdef int32_t *list
     if search.failed:
         return
     refresh(search)
-    list = <int32_t *>malloc((parts.n_parts + 1) * sizeof(int32_t))
-    if list == NULL:
-        search.failed = 1
+    for i in range(n):
+        weight = search.parts.weights[list[i]]
+        total += weight
+        if weight > 0:
+            plus += weight
+        else:
+            minus -= weight
+    if not within(search, plus, minus):
         return
-    for p in range(parts.n_parts):
-        for j in range(
-            parts.begins[p * <Py_ssize_t>(parts.n_slots + 1) + slot],
-            parts.begins[p * <Py_ssize_t>(parts.n_slots + 1) + slot + 1],
-        ):
-            if parts.ids[j] == feature:
-                list[n] = p
-                n += 1
-                weight = parts.weights[p]
-                total += weight
-                if weight > 0:
-                    plus += weight
-                else:
-                    minus -= weight
-                break
-    if within(search, plus, minus):
-        search.chosen[slot] = feature
-        if slot >= parts.last_required:
-            note(search, total)
-        extend(search, list, n, slot + 1)
-        search.chosen[slot] = NOTHING
-    free(list)
+    search.chosen[slot] = feature
+    if slot >= search.parts.last_required:
+        note(search, total)
+    extend(search, list, n, slot + 1)
+    search.chosen[slot] = NOTHING
 
 
 cdef inline bint within(const Search *search, double plus, double minus) noexcept nogil:

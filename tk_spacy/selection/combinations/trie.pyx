@@ -6,10 +6,13 @@
       |        +-------- Case=Gen  w4                         of the weights of all that it reaches
       +---- FORM=και ...
 
-All children stand in one table of open addressing, a cell of 16 bytes each: the key (the parent's
-cell and the feature, exact; a bit says whether there are children) beside the weight.  Parts are
-taken in the order of their words, and what a part reaches in its first slots is kept for the next
-one: parts of the same words share that walk, as those of the same head do theirs.
+Children stand in one table of open addressing, a cell of 16 bytes each: the key (the parent's cell
+and the feature, exact; a bit says whether there are children) beside the weight.  Those of the last
+slot, an edge's few values, stand one after the other instead, a *run* for each parent: one place in
+memory is read then, where each of an edge's features would ask for one of its own.
+
+Parts are taken in the order of their words, and what a part reaches in its first slots is kept for
+the next one: parts of the same words share that walk, as those of the same head do theirs.
 
 The sums of a part are taken in an order of its own, so neither the number of threads nor the other
 parts of a batch change a bit.
@@ -17,7 +20,7 @@ parts of a batch change a bit.
 
 from cython cimport final
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
@@ -34,13 +37,27 @@ from tk_spacy.selection.patterns cimport (
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_values
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define tk_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define tk_prefetch(address) ((void)(address))
+    #endif
+    """
+    void tk_prefetch(const void *address) noexcept nogil
+
 cdef enum:
     MAX_SLOTS = 8
     ROOT = -1
     LEFT_OUT = -1
+    NO_RUN = -1
+    NO_FEATURE = -2
     UNKNOWN = -1            # number of a node's features that were not looked up yet
     FIRST_ROOM = 256
     EDGE_FEATURES = 3
+    AT_A_TIME = 64
+    AHEAD = 4
 
 cdef uint64_t HAS_CHILDREN = <uint64_t>1 << 31
 
@@ -55,6 +72,10 @@ cdef struct Trie:
     uint64_t mask
     int shift
     double at_root
+    const int32_t *runs     # of each cell, where its run begins; -1 for none
+    int32_t run_of_root
+    const int32_t *run_features     # each run ends in -1
+    const double *run_weights
     const Keys *table
     int n_slots
     uint64_t first_slot
@@ -64,7 +85,8 @@ cdef struct Trie:
 
 
 cdef struct Reached:
-    # What a part reaches before a slot: cells with children, and the sum of the weights so far.
+    # What a part reaches before a slot: cells with children, before the last slot their runs; and
+    # the sum of the weights so far.
     int32_t *cells
     Py_ssize_t n
     Py_ssize_t room
@@ -163,15 +185,16 @@ cdef class CombinationTrie:
     cdef Trie trie
     cdef KeyTable _table
     cdef readonly Py_ssize_t n_nodes
+    cdef object _kept
 
     def __cinit__(self, features, weights, KeyTable table not None, of_type):
         cdef Patterns patterns
         cdef int i
         n_slots = len(of_type)
-        if n_slots > MAX_SLOTS:
-            raise ValueError(f"{n_slots} slots, expected {MAX_SLOTS} at most")
-        cdef const int32_t[:, ::1] rows = checked("features", features, np.int32, None, n_slots)
-        cdef const double[::1] values = checked("weights", weights, np.float64, rows.shape[0])
+        if not 2 <= n_slots <= MAX_SLOTS or of_type.kinds[n_slots - 1] == NODE:
+            raise ValueError(f"{n_slots} slots, expected 2 to {MAX_SLOTS}, the last one an edge")
+        features = checked("features", features, np.int32, None, n_slots)
+        cdef const double[::1] values = checked("weights", weights, np.float64, len(features))
         self._table = table
         self.trie.table = &table.table
         self.trie.n_slots, self.trie.first_slot = n_slots, of_type.first
@@ -183,47 +206,81 @@ cdef class CombinationTrie:
             free_patterns(&patterns)
             raise MemoryError("no memory for a table of combinations")
         try:
-            nodes = np.empty(rows.shape[0], dtype=np.int64)
-            fill(&patterns, rows, len(table), nodes)
+            nodes = np.empty(len(features), dtype=np.int64)
+            fill(&patterns, features, len(table), nodes)
             self.n_nodes = patterns.table.n
-            self._place(&patterns, nodes, values)
+            last = np.zeros(len(table) + 1, dtype=np.uint8)
+            last[features[:, n_slots - 1]] = 1  # of -1 the one more than there are features
+            self._place(&patterns, nodes, values, last)
         finally:
             free_patterns(&patterns)
 
     cdef int _place(
-        self, const Patterns *patterns, const int64_t[::1] nodes, const double[::1] values
+        self, const Patterns *patterns, const int64_t[::1] nodes, const double[::1] values,
+        const uint8_t[::1] last,
     ) except -1:
-        """Puts each node into a cell, parents before their children."""
+        """Puts each node into a cell, parents before their children, or into its parent's run.
+
+        last: 1 for features of the last slot.
+        """
         cdef Py_ssize_t n = patterns.table.n, i
-        cdef Trie *trie = &self.trie
         cdef int64_t parent
-        cdef uint64_t key, at
+        cdef int32_t feature
+        # Of each node, and of the root in front of them: its children of the last slot.
+        sizes = np.zeros(n + 1, dtype=np.int32)
+        cdef int32_t[::1] counts = sizes
+        for i in range(n):
+            feature = <int32_t>(patterns.keys[i] & 0xFFFFFFFF)
+            if last[feature]:
+                counts[parent_of(patterns.keys[i]) + 1] += 1
+        room = np.where(sizes > 0, sizes + 1, 0)
+        if room.sum(dtype=np.int64) >= 2**31 - 1:
+            raise MemoryError(f"{n} nodes of combinations are too many")
+        begins = np.where(sizes > 0, np.cumsum(room) - room, NO_RUN).astype(np.int32)
+        run_features = np.full(int(room.sum()) + 1, NO_RUN, dtype=np.int32)
+        run_weights = np.zeros(len(run_features))
+        self._make_cells(n - int(sizes.sum()))
+        runs = np.full(self.trie.mask + 1, NO_RUN, dtype=np.int32)
+        self._kept = runs, run_features, run_weights
+        cdef const int32_t[::1] starts = begins
+        cdef int32_t[::1] ends = begins.copy(), of_cells = runs, in_runs = run_features
+        cdef double[::1] run_values = run_weights
+        cdef int64_t[::1] places = np.empty(n + 1, dtype=np.int64)
+        for i in range(n):
+            parent = parent_of(patterns.keys[i])
+            feature = <int32_t>(patterns.keys[i] & 0xFFFFFFFF)
+            if parent >= 0:
+                self.trie.cells[places[parent]].key |= HAS_CHILDREN
+            if last[feature]:
+                places[i] = ends[parent + 1]
+                in_runs[places[i]] = feature
+                ends[parent + 1] += 1
+            else:
+                places[i] = take_cell(
+                    &self.trie, child_key(places[parent] if parent >= 0 else ROOT, feature)
+                )
+                of_cells[places[i]] = starts[i + 1]
+        for i in range(nodes.shape[0]):
+            if nodes[i] < 0:
+                self.trie.at_root = values[i]
+            elif last[<int32_t>(patterns.keys[nodes[i]] & 0xFFFFFFFF)]:
+                run_values[places[nodes[i]]] = values[i]
+            else:
+                self.trie.cells[places[nodes[i]]].weight = values[i]
+        self.trie.runs, self.trie.run_of_root = &of_cells[0], starts[0]
+        self.trie.run_features, self.trie.run_weights = &in_runs[0], &run_values[0]
+        return 0
+
+    cdef int _make_cells(self, Py_ssize_t n) except -1:
         cdef int bits = 4
         while (<Py_ssize_t>1 << bits) * 2 < 3 * n:
             bits += 1
         if bits > 30:
             raise MemoryError(f"{n} nodes of combinations are too many")
-        trie.mask, trie.shift = (<uint64_t>1 << bits) - 1, 64 - bits
-        trie.cells = <Cell *>calloc(<size_t>1 << bits, sizeof(Cell))
-        if trie.cells == NULL:
+        self.trie.mask, self.trie.shift = (<uint64_t>1 << bits) - 1, 64 - bits
+        self.trie.cells = <Cell *>calloc(<size_t>1 << bits, sizeof(Cell))
+        if self.trie.cells == NULL:
             raise MemoryError("no memory for a table of combinations")
-        cdef int64_t[::1] cells = np.empty(n + 1, dtype=np.int64)
-        for i in range(n):
-            parent = parent_of(patterns.keys[i])
-            if parent >= 0:
-                parent = cells[parent]
-                trie.cells[parent].key |= HAS_CHILDREN
-            key = child_key(parent, <int32_t>(patterns.keys[i] & 0xFFFFFFFF))
-            at = key_place(trie, key)
-            while trie.cells[at].key != 0:
-                at = (at + 1) & trie.mask
-            trie.cells[at].key = key
-            cells[i] = <int64_t>at
-        for i in range(nodes.shape[0]):
-            if nodes[i] < 0:
-                trie.at_root = values[i]
-            else:
-                trie.cells[cells[nodes[i]]].weight = values[i]
         return 0
 
     def __dealloc__(self):
@@ -291,7 +348,7 @@ cdef int _check_parts(
 
 
 cdef inline uint64_t child_key(int64_t parent, int32_t feature) noexcept nogil:
-    # Never 0: the root's children have the parent 0, so features count from 1.
+    # Never 0, as features count from 1; the root is parent 0.
     return <uint64_t>(parent + 1) << 32 | <uint64_t>(feature + 1)
 
 
@@ -299,9 +356,19 @@ cdef inline uint64_t key_place(const Trie *trie, uint64_t key) noexcept nogil:
     return (key * <uint64_t>0x9E3779B97F4A7C15) >> trie.shift
 
 
-cdef inline const Cell *find_child(const Trie *trie, int64_t parent, int32_t feature) noexcept nogil:
-    """The cell of a child, NULL where there is none."""
-    cdef uint64_t key = child_key(parent, feature), at = key_place(trie, key)
+cdef inline int64_t take_cell(Trie *trie, uint64_t key) noexcept nogil:
+    """The cell of a new key."""
+    cdef uint64_t at = key_place(trie, key)
+    while trie.cells[at].key != 0:
+        at = (at + 1) & trie.mask
+    trie.cells[at].key = key
+    return <int64_t>at
+
+
+cdef inline const Cell *find_child(
+    const Trie *trie, uint64_t key, uint64_t at
+) noexcept nogil:
+    """The cell of a key, from its place on; NULL where there is none."""
     while trie.cells[at].key != 0:
         if (trie.cells[at].key & ~HAS_CHILDREN) == key:
             return &trie.cells[at]
@@ -388,9 +455,9 @@ cdef int advance(const Trie *trie, Walk *walk, const int32_t *part, int slot) no
     cdef int32_t of_edge[EDGE_FEATURES]
     cdef const int32_t *features
     cdef const Cell *child
-    cdef int32_t n, j
+    cdef uint64_t places[AT_A_TIME]
+    cdef int32_t n, j, first, stop
     cdef Py_ssize_t i
-    cdef bint last = slot + 1 == trie.n_slots
     next.n, next.total = 0, now.total
     if now.n == 0:
         return 0
@@ -399,19 +466,59 @@ cdef int advance(const Trie *trie, Walk *walk, const int32_t *part, int slot) no
     else:
         features = of_edge
         n = known_of_edge(trie, slot, part + trie.columns[slot], of_edge)
+    if slot + 1 == trie.n_slots:
+        for i in range(now.n):
+            if i + AHEAD < now.n:
+                tk_prefetch(&trie.run_features[now.cells[i + AHEAD]])
+            next.total += run_sum(trie, now.cells[i], features, n)
+        return 0
     for i in range(now.n):
-        if trie.skips[slot] and not last and push(next, now.cells[i]):
+        if trie.skips[slot] and keep(trie, next, slot, now.cells[i]):
             return 1
-        for j in range(n):
-            child = find_child(trie, now.cells[i], features[j])
-            if child == NULL:
-                continue
-            next.total += child.weight
-            if child.key & HAS_CHILDREN and not last and push(
-                next, <int32_t>(child - trie.cells)
-            ):
-                return 1
+        first = 0
+        while first < n:
+            stop = min(n, first + AT_A_TIME)
+            # All places first: the table is larger than a cache, and waits then overlap.
+            for j in range(first, stop):
+                places[j - first] = key_place(trie, child_key(now.cells[i], features[j]))
+                tk_prefetch(&trie.cells[places[j - first]])
+            for j in range(first, stop):
+                child = find_child(trie, child_key(now.cells[i], features[j]), places[j - first])
+                if child == NULL:
+                    continue
+                next.total += child.weight
+                if child.key & HAS_CHILDREN and keep(
+                    trie, next, slot, <int32_t>(child - trie.cells)
+                ):
+                    return 1
+            first = stop
     return 0
+
+
+cdef inline double run_sum(
+    const Trie *trie, int32_t at, const int32_t *features, int32_t n
+) noexcept nogil:
+    """The sum of the weights in a run of up to three features."""
+    cdef double total = 0.0
+    cdef int32_t a = features[0] if n > 0 else NO_FEATURE
+    cdef int32_t b = features[1] if n > 1 else NO_FEATURE
+    cdef int32_t c = features[2] if n > 2 else NO_FEATURE
+    cdef int32_t feature = trie.run_features[at]
+    while feature >= 0:
+        if feature == a or feature == b or feature == c:
+            total += trie.run_weights[at]
+        at += 1
+        feature = trie.run_features[at]
+    return total
+
+
+cdef inline int keep(const Trie *trie, Reached *reached, int slot, int32_t cell) noexcept nogil:
+    """A cell that is reached in a slot, or its run where only the last slot is left; 1: no memory.
+    """
+    if slot + 2 < trie.n_slots:
+        return push(reached, cell)
+    cell = trie.run_of_root if cell == ROOT else trie.runs[cell]
+    return cell != NO_RUN and push(reached, cell)
 
 
 cdef inline int push(Reached *reached, int32_t cell) noexcept nogil:
