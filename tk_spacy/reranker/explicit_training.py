@@ -94,7 +94,7 @@ class SelectionSettings:
     space: str = "quadratic"
     threshold: float = 3.0
     iterations: int = 30
-    step: float = 0.02
+    step: float = 1.0
     pretraining: int = 5
     max_order: int | None = None
     most: int = 1_000_000
