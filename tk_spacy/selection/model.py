@@ -93,8 +93,8 @@ class SelectedFeatures:
     def listed(self) -> Iterator[tuple[str, float]]:
         """Each pattern in words and its weight.
 
-        The features of one arc are joined by "&"; in the space of trees each arc stands in
-        brackets, with the arcs below it.
+        The features of one arc are joined by "+", the values of a feature by "&"; in the space of
+        trees each arc stands in brackets, with the arcs below it.
         """
         words = self.basic.names()
         steps, parents = self.table.steps.tolist(), self.table.parents.tolist()
@@ -167,7 +167,26 @@ class SelectedFeatures:
             raise ValueError("a pattern has a feature that is not there")
         check_keys(keys, schema, labelled=labelled)
         table = PatternTable(arrays["parents"].astype(np.int64), steps, trees=trees)
-        return cls(BasicFeatures(schema, keys, labelled), table, weights)
+        _check_growth(table)
+        model = cls(BasicFeatures(schema, keys, labelled), table, weights)
+        for name, there in (("features", len(model)), ("basic_features", len(keys))):
+            if data[name] != there:
+                raise ValueError(f"{name} are said to be {data[name]!r}, there are {there}")
+        return model
+
+
+def _check_growth(table: PatternTable) -> None:
+    """Raises ValueError for patterns that are never grown, and so never found: see patterns.pyx."""
+    parents = table.parents
+    depths, features = np.divmod(table.steps, MAX_FEATURES)
+    first = parents < 0
+    above = np.where(first, 0, parents)
+    if table.trees:
+        fits = depths <= np.where(first, 0, depths[above] + 1)
+    else:
+        fits = (depths == 0) & (first | (features > features[above]))
+    if not fits.all():
+        raise ValueError(f"pattern {fits.argmin()} cannot be grown from the one that it extends")
 
 
 def _spelled(
@@ -179,7 +198,7 @@ def _spelled(
         node = parents[node]
     path.reverse()
     if not trees:
-        return " & ".join(words[feature] for _, feature in path)
+        return " + ".join(words[feature] for _, feature in path)
     text, open_arcs = "", 0
     for depth, feature in path:
         # What hangs on the word at a depth closes the arcs that are deeper.
