@@ -109,15 +109,22 @@ class SelectedFeatures:
         words = [FeatureNames.template(key) for key in self.basic.keys.tolist()]
         ids = {word: i for i, word in enumerate(dict.fromkeys(words))}
         of_features = np.array([ids[word] for word in words], dtype=np.int64)
-        steps = self.table.steps
-        plain = steps // MAX_FEATURES * MAX_FEATURES + of_features[steps % MAX_FEATURES]
-        known: dict[tuple[int, int], int] = {}
-        of_nodes = np.empty(len(steps), dtype=np.int64)
+        plain = self.table.steps // MAX_FEATURES * len(ids)
+        plain += of_features[self.table.steps % MAX_FEATURES]
+        # Features of one arc stand in the order of their numbers, which says nothing of templates.
+        paths: dict[tuple[int, ...], int] = {}
+        known: list[tuple[int, ...]] = []
+        of_nodes = np.empty(len(plain), dtype=np.int64)
         for node, (parent, step) in enumerate(
             zip(self.table.parents.tolist(), plain.tolist(), strict=True)
         ):
-            above = -1 if parent < 0 else int(of_nodes[parent])
-            of_nodes[node] = known.setdefault((above, step), len(known))
+            path = (*(known[of_nodes[parent]] if parent >= 0 else ()), step)
+            if not self.table.trees:
+                path = tuple(sorted(path))
+            if path not in paths:
+                paths[path] = len(known)
+                known.append(path)
+            of_nodes[node] = paths[path]
         return len(np.unique(of_nodes[self.weights != 0]))
 
     # Storage
