@@ -396,6 +396,6 @@ def _most_patterns(memory: int | None) -> int:
     if left < 1 << 20:
         raise UserError(
             f"the lists and their features take {peak_memory() / GIB:.2f} GiB already, of "
-            f"{memory / GIB:g} GiB of memory; allow more, or raise min count"
+            f"{memory / GIB:.3g} GiB of memory; allow more, or raise min count"
         )
     return left // BYTES_OF_A_PATTERN

@@ -149,7 +149,8 @@ class Reranker(StoredModel):
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> Any:
         """What `encoded_scores` reads of a sentence and its candidates."""
-        return (self.explicit or self._encoder).encode(sentence, candidates)
+        encoder = self._encoder if self.explicit is None else self.explicit
+        return encoder.encode(sentence, candidates)
 
     def encoded_scores(
         self, encoded: Sequence[Any], *, n_threads: int | None = None

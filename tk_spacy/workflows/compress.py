@@ -129,7 +129,8 @@ def curve(
         forms[f"{HASHED} to {b} bits"] = (HASHED, b, hashed(reranker, b))
     for path in beside:
         other = open_model(path).reranker
-        forms[str(path)] = (BESIDE, len(other.explicit or other.support), other)
+        size = len(other.support if other.explicit is None else other.explicit)
+        forms[str(path)] = (BESIDE, size, other)
     if reranker.settings.manual_parts:
         forms["the kernel's scores left out"] = (NONE, 0, without_kernel(reranker))
     return measure(forms, gold, pairs, repeat=repeat, n_threads=threads, progress=progress)

@@ -39,7 +39,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "labels": len(reranker.schema.labels),
         "support_parts": {name: len(parts) for name, parts in reranker.support.types.items()},
         "kernel_map": reranker.kernel_map.to_dict() if reranker.kernel_map else None,
-        "explicit": explicit_facts(reranker.explicit) if reranker.explicit else None,
+        "explicit": None if reranker.explicit is None else explicit_facts(reranker.explicit),
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "about": dict(reranker.about),
