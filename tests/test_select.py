@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pipelines import new_docs, predictions, trained_pipeline
 from test_cli import invoke
@@ -27,6 +28,7 @@ from trainings import (
     write_lists,
 )
 
+from tk_spacy.ensemble.combiner.model import ArcCombiner
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -36,6 +38,7 @@ from tk_spacy.reranker import explicit_training
 from tk_spacy.reranker.explicit_training import SPACES, SelectionSettings
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
+from tk_spacy.workflows import select as workflow
 from tk_spacy.workflows.compress import curve
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.select import select
@@ -421,6 +424,33 @@ def test_select_of_a_model_with_a_combiner(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=rf"{mixed[wrong].name}: has the scores of spacy, but"):
             made(tmp_path / "x", model=model, files=f | {wrong: mixed[wrong]})
     assert not (tmp_path / "x").exists()
+
+
+def test_select_learns_from_lists_that_no_combiner_saw_and_tunes_on_dev(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, f = combined_files()
+    given: list[Any] = []
+
+    def caught(*arguments: Any, **more: Any) -> Any:
+        given.extend(arguments)
+        return explicit_training.train_explicit(*arguments, **more)
+
+    monkeypatch.setattr(workflow, "train_explicit", caught)
+    made(tmp_path / "m", model=model, files=f)
+    _, gold, pairs, dev_gold, dev_pairs, _ = given
+    for found, name in ((gold, "train"), (dev_gold, "dev")):
+        assert [s.forms for s in found] == [s.forms for s in load_treebank(f[name])]
+    inventory = LabelInventory()
+    lists = [trees for _, trees in read_kbest(f["train lists"], inventory=inventory)]
+    _, apart = ArcCombiner.fit_apart(load_treebank(f["train"]), lists)
+    for (_, trees), expected in zip(pairs, apart, strict=True):
+        assert trees.sources == expected.sources == ("a", "b", "combiner")
+        assert trees.heads.tolist() == expected.heads.tolist()
+        np.testing.assert_allclose(trees.scores, expected.scores)
+    reranker = open_model(model).reranker
+    for (_, trees), (s, dev_trees) in zip(dev_pairs, pairs_of(f["dev lists"]), strict=True):
+        np.testing.assert_allclose(trees.scores, reranker.completed(s, dev_trees).scores)
 
 
 # Memory
