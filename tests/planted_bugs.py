@@ -26,6 +26,8 @@ LISTS, LEARNING = "test_honest_lists.py", "test_honest_learning.py"
 REPORT, STOPPING = "test_honest_report.py", "test_honest_stopping.py"
 CROSSED, ARRANGED = "test_cross_validation.py", "test_arrangement.py"
 TAGS = "test_tagging.py"
+SELECT, SELECTED, SELECTING = "test_select.py", "test_selected_model.py", "test_selecting.py"
+MINING = "test_gradient_mining.py"
 
 
 @dataclass(frozen=True)
@@ -250,8 +252,8 @@ BUGS = [
     ),
     Bug(
         "C bounds nothing",
-        "tau = min(self.C, violation / norm)",
-        "tau = violation / norm",
+        "else min(self.C, violation / norm)",
+        "else violation / norm",
         ("test_learning.py",),
     ),
     Bug(
@@ -826,6 +828,177 @@ BUGS = [
         "return {**defaults, **of_preset, **said, PRESET: preset}",
         "return {**defaults, **said, **of_preset, PRESET: preset}",
         ("test_presets.py",),
+    ),
+    # Feature selection in kernel space
+    Bug(
+        "a perceptron's updates are as long as the loss asks for",
+        "1.0 if self.perceptron else min(",
+        "min(",
+        (SELECTED,),
+    ),
+    Bug(
+        "the linear model's average lacks a step",
+        "((total + 1) * weights - stepped) / max(total, 1)",
+        "(total * weights - stepped) / max(total, 1)",
+        (SELECTING,),
+    ),
+    Bug(
+        "the linear model does not move away from the tree that it chose",
+        "table.move(corpus, at, best, -1.0, weights, stepped, step)",
+        "pass",
+        (SELECTING,),
+    ),
+    Bug(
+        "mining looks for samples without their loss",
+        "np.where(alike, -np.inf, row + 1.0)",
+        "np.where(alike, -np.inf, row)",
+        (SELECTING,),
+    ),
+    Bug(
+        "a tree with the right arcs counts as wrong",
+        "np.where(alike, -np.inf, row + 1.0)",
+        "np.where(np.arange(len(row)) == gold, -np.inf, row + 1.0)",
+        (SELECTING,),
+    ),
+    Bug(
+        "at the limit of memory what was selected before is lost",
+        'what it had before is kept"\n            break',
+        'what it had before is kept"\n'
+        "            table, weights = joined(nothing_carried(), trees=settings.trees)\n"
+        "            break",
+        (SELECTING, SELECT),
+    ),
+    Bug(
+        "the limit of memory bounds nothing",
+        "return left // BYTES_OF_A_PATTERN",
+        "return left * BYTES_OF_A_PATTERN",
+        (SELECT,),
+    ),
+    Bug(
+        "what a selected pattern grows from is left out",
+        "        for node in range(len(keep) - 1, -1, -1):  # what they grow from",
+        "        for node in ():  # what they grow from",
+        (SELECTED,),
+    ),
+    Bug(
+        "patterns keep the numbers of features that were left out",
+        "steps - steps % MAX_FEATURES + new,",
+        "steps,",
+        (SELECTED,),
+    ),
+    Bug(
+        "patterns of trees lose their depths with the features that were left out",
+        "steps - steps % MAX_FEATURES + new,",
+        "new,",
+        (SELECTED,),
+    ),
+    Bug(
+        "a model of selected features is scored by the templates of its settings",
+        "encoder = self._encoder if self.explicit is None else self.explicit",
+        "encoder = self._encoder",
+        (SELECTED,),
+    ),
+    Bug(
+        "the tree to learn is the first of each list",
+        "[trees.oracle(right) for right, (_, trees) in zip(gold, pairs, strict=True)],",
+        "[0 for right, (_, trees) in zip(gold, pairs, strict=True)],",
+        (SELECT,),
+    ),
+    Bug(
+        "features are selected from the lists of a combiner that saw them",
+        "pairs = [(s, trees) for (s, _), trees in zip(pairs, combined, strict=True)]",
+        "pairs = [(s, before.completed(s, trees)) for s, trees in pairs]",
+        (SELECT,),
+    ),
+    Bug(
+        "features are tuned on the lists that they were selected from",
+        'before, gold, pairs, *ready["dev"], settings, metric=metric',
+        "before, gold, pairs, gold, pairs, settings, metric=metric",
+        (SELECT,),
+    ),
+    Bug(
+        "the test part's row is that of dev",
+        '"selected": _scores(found.reranker, *ready[name], n_threads=n_threads),',
+        '"selected": _scores(found.reranker, *ready["dev"], n_threads=n_threads),',
+        (SELECT,),
+    ),
+    Bug(
+        "lists are read with the gold tags",
+        "yield matcher.take_pair(sentence)\n",
+        "yield sentence, matcher.take(sentence)\n",
+        (SELECT,),
+    ),
+    Bug(
+        "weights in mining do not shrink",
+        "new = weight + step * (gradient - (threshold if weight > 0 else -threshold))",
+        "new = weight + step * gradient",
+        (MINING, SELECTING),
+    ),
+    Bug(
+        "weights in mining shrink past 0",
+        "return new if (new > 0) == (weight > 0) else 0.0",
+        "return new",
+        (MINING, SELECTING),
+    ),
+    Bug(
+        "mining forgets patterns with a weight",
+        "            or part.weights[i] != 0.0\n",
+        "",
+        (MINING, SELECTING),
+    ),
+    Bug(
+        "mining prunes patterns that the chosen trees alone have",
+        "part.better[i] > limits.threshold or part.worse[i] > limits.threshold",
+        "part.better[i] > limits.threshold",
+        (MINING,),
+    ),
+    Bug(
+        "the filter of mining asks for one more occurrence than the threshold",
+        "0 if order == 1 else <int>min(<double>MOST_COUNT, limits.threshold)",
+        "0 if order == 1 else <int>min(<double>MOST_COUNT, limits.threshold + 1)",
+        (MINING,),
+    ),
+    Bug(
+        "mining takes a word with another left sibling for one that both trees share",
+        "!= other.members[word - 1] or left[word] != left_there[word]",
+        "!= other.members[word - 1]",
+        (MINING,),
+    ),
+    Bug(
+        "scores take a word with another left sibling for one that all trees share",
+        "found = (left != left[0]).any(axis=0)",
+        "found = np.zeros(n + 1, dtype=bool)",
+        (MINING,),
+    ),
+    Bug(
+        "scores leave out arcs that two trees differ in",
+        "minlength=item.n_arcs) < len(item.members)",
+        "minlength=item.n_arcs) < len(item.members) - 1",
+        (MINING,),
+    ),
+    Bug(
+        "the index of patterns takes inner nodes for leaves",
+        "inner[parents[i]] = 1",
+        "inner[parents[i]] = 0",
+        (MINING,),
+    ),
+    Bug(
+        "incomplete combinations of slots get a weight",
+        "if move.reach.has_marked and may_weigh(move.slots, step):",
+        "if move.reach.has_marked:",
+        ("test_combinations.py",),
+    ),
+    Bug(
+        "combinations keep the weights that they had before they were learnt anew",
+        "return model.with_weights(np.split(new, np.cumsum([len(t) for t in model.types])[:-1]))",
+        "return model",
+        ("test_combinations.py",),
+    ),
+    Bug(
+        "the weakest combinations are kept",
+        'keep[np.argsort(-strength, kind="stable")[:most]] = True',
+        'keep[np.argsort(strength, kind="stable")[:most]] = True',
+        ("test_combinations.py",),
     ),
 ]  # fmt: skip
 

@@ -31,7 +31,7 @@ def as_parsed(parser, sentences):
 
 
 def reranker_of(schema, support):
-    return SimpleNamespace(schema=schema, support=support, kernel_map=None)
+    return SimpleNamespace(schema=schema, support=support, kernel_map=None, explicit=None)
 
 
 # Storage

@@ -144,6 +144,11 @@ def select_cli(
         shell.result([_scores(told), _costs(told), _strongest(told)], told)
         if told["stopped"]:
             shell.warn(f"mining ended before its time: {told['stopped']}")
+        if not told["features"] and SPACES[space].kind != "templates":
+            shell.warn(
+                "no feature was selected: the model chooses by the parsers' scores alone; give a "
+                "lower --threshold"
+            )
         shell.say(f"Model: {output}")
 
 

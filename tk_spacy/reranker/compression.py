@@ -25,7 +25,7 @@ def pruned(reranker: Reranker, keep: int, *, lists: Sequence[Pair] | None = None
     allowance.  No trees of the sentences are read.
     Raises UserError where there is nothing to leave out.
     """
-    _check(reranker)
+    check_support(reranker)
     size = len(reranker.support)
     if not 0 < keep < size:
         raise UserError(
@@ -57,7 +57,7 @@ def hashed(reranker: Reranker, bits: int) -> Reranker:
 
     Raises UserError where it can have none, see KernelMap.of.
     """
-    _check(reranker)
+    check_support(reranker)
     made = KernelMap.of(reranker.support, bits)
     return replace(
         reranker,
@@ -75,7 +75,13 @@ def encode(reranker: Reranker, pairs: Sequence[Pair]) -> list[EncodedList]:
     return [encoder.encode(sentence, trees) for sentence, trees in pairs]
 
 
-def _check(reranker: Reranker) -> None:
+def check_support(reranker: Reranker) -> None:
+    """Raises UserError where a model has no support parts that could be pruned or hashed."""
+    if reranker.explicit is not None:
+        raise UserError(
+            "the model has selected features in place of a kernel's support parts; compress the "
+            "model that they were selected for"
+        )
     if reranker.kernel_map is not None:
         raise UserError(
             "the model has a hashed map in place of its support parts; compress the model that it "

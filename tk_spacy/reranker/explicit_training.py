@@ -111,6 +111,10 @@ class SelectionSettings:
         if self.learner not in LEARNERS:
             raise UserError(f"unknown learner {self.learner!r}; choose from {', '.join(LEARNERS)}")
         degree = SPACES[self.space].degree
+        if SPACES[self.space].kind not in ("arcs", "trees"):
+            for words, given in (("max order", self.max_order), ("labelled", self.labelled)):
+                if given:
+                    raise UserError(f"{words} has no effect in the space {self.space}; leave it out")
         for name, value, least, most in (
             ("threshold", self.threshold, 0.0, 1e9),
             ("step", self.step, 1e-9, 1e9),
@@ -362,9 +366,11 @@ def _relearned(
     if work.settings.learner != "perceptron":
         return model
     with work.step("perceptron") as report:
-        return relearned(
+        new = relearned(
             model, encoded, learnt.oracles, iterations=work.settings.passes, progress=report
         )
+        # Those that the perceptron never moved are left out.
+        return new.strongest(max(1, sum(int(np.count_nonzero(t.weights)) for t in new.types)))
 
 
 def _of_templates(before: Reranker, learnt: Lists, work: Work) -> Reranker:
@@ -397,6 +403,6 @@ def _most_patterns(memory: int | None) -> int:
     if left < 1 << 20:
         raise UserError(
             f"the lists and their features take {peak_memory() / GIB:.2f} GiB already, of "
-            f"{memory / GIB:g} GiB of memory; allow more, or raise min count"
+            f"{memory / GIB:.3g} GiB of memory; allow more, or raise min count"
         )
     return left // BYTES_OF_A_PATTERN

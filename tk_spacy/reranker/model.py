@@ -102,9 +102,12 @@ class Reranker(StoredModel):
             list_features=self.list_features,
         )
         if self.explicit is not None and (
-            len(self.support) or self.weights is not None or self.list_features is not None
+            len(self.support)
+            or self.kernel_map is not None
+            or self.weights is not None
+            or self.list_features is not None
         ):
-            raise ValueError("explicit features beside a support or manual weights, expected none")
+            raise ValueError("explicit features beside a kernel or manual weights, expected none")
         object.__setattr__(self, "_encoder", encoder)
         scorer = self.kernel_map or SupportScorer(self.support, self.schema.property_groups())
         object.__setattr__(self, "_scorer", scorer)
@@ -146,7 +149,8 @@ class Reranker(StoredModel):
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> Any:
         """What `encoded_scores` reads of a sentence and its candidates."""
-        return (self.explicit or self._encoder).encode(sentence, candidates)
+        encoder = self._encoder if self.explicit is None else self.explicit
+        return encoder.encode(sentence, candidates)
 
     def encoded_scores(
         self, encoded: Sequence[Any], *, n_threads: int | None = None

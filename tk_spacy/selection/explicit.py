@@ -13,6 +13,7 @@ from tk_spacy.selection.combinations.model import CombinationModel
 from tk_spacy.selection.model import SelectedFeatures
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.tables import show
 
 
 class ExplicitModel(Protocol):
@@ -60,12 +61,29 @@ def explicit_to_dict(model: ExplicitModel) -> dict[str, Any]:
     return {"kind": kind, **model.to_dict()}
 
 
+def explicit_facts(model: ExplicitModel) -> dict[str, Any]:
+    """What there is to tell of a model: JSON values."""
+    return {
+        **explicit_to_dict(model),
+        "features": len(model),
+        "templates": model.n_templates(),
+    }
+
+
+def explicit_line(facts: Mapping[str, Any]) -> str:
+    """The same for readers."""
+    what = "slot combinations"
+    if facts["kind"] == "selected":
+        what = "parts of trees" if facts["trees"] else "sets of features of an arc"
+    return f"{show(facts['features'])} {what}, of {show(facts['templates'])} templates"
+
+
 def read_explicit(
     data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], schema: Schema
 ) -> ExplicitModel:
     """A stored model.  Raises KeyError or ValueError where it is damaged."""
     kind = data["kind"]
-    if kind not in KINDS:
+    if kind not in list(KINDS):
         raise ValueError(f"explicit features of kind {kind!r}, expected one of {list(KINDS)}")
     model: ExplicitModel = KINDS[kind].from_stored(data, arrays, schema)
     return model

@@ -92,8 +92,8 @@ class SelectedFeatures:
     def listed(self) -> Iterator[tuple[str, float]]:
         """Each pattern in words and its weight.
 
-        The features of one arc are joined by "&"; in the space of trees each arc stands in
-        brackets, with the arcs below it.
+        The features of one arc are joined by "+", the values of a feature by "&"; in the space of
+        trees each arc stands in brackets, with the arcs below it.
         """
         words = self.basic.names()
         steps, parents = self.table.steps.tolist(), self.table.parents.tolist()
@@ -108,15 +108,22 @@ class SelectedFeatures:
         words = [FeatureNames.template(key) for key in self.basic.keys.tolist()]
         ids = {word: i for i, word in enumerate(dict.fromkeys(words))}
         of_features = np.array([ids[word] for word in words], dtype=np.int64)
-        steps = self.table.steps
-        plain = steps // MAX_FEATURES * MAX_FEATURES + of_features[steps % MAX_FEATURES]
-        known: dict[tuple[int, int], int] = {}
-        of_nodes = np.empty(len(steps), dtype=np.int64)
+        plain = self.table.steps // MAX_FEATURES * len(ids)
+        plain += of_features[self.table.steps % MAX_FEATURES]
+        # Features of one arc stand in the order of their numbers, which says nothing of templates.
+        paths: dict[tuple[int, ...], int] = {}
+        known: list[tuple[int, ...]] = []
+        of_nodes = np.empty(len(plain), dtype=np.int64)
         for node, (parent, step) in enumerate(
             zip(self.table.parents.tolist(), plain.tolist(), strict=True)
         ):
-            above = -1 if parent < 0 else int(of_nodes[parent])
-            of_nodes[node] = known.setdefault((above, step), len(known))
+            path = (*(known[of_nodes[parent]] if parent >= 0 else ()), step)
+            if not self.table.trees:
+                path = tuple(sorted(path))
+            if path not in paths:
+                paths[path] = len(known)
+                known.append(path)
+            of_nodes[node] = paths[path]
         return len(np.unique(of_nodes[self.weights != 0]))
 
     # Storage
@@ -166,7 +173,26 @@ class SelectedFeatures:
             raise ValueError("a pattern has a feature that is not there")
         check_keys(keys, schema, labelled=labelled)
         table = PatternTable(arrays["parents"].astype(np.int64), steps, trees=trees)
-        return cls(BasicFeatures(schema, keys, labelled), table, weights)
+        _check_growth(table)
+        model = cls(BasicFeatures(schema, keys, labelled), table, weights)
+        for name, there in (("features", len(model)), ("basic_features", len(keys))):
+            if data[name] != there:
+                raise ValueError(f"{name} are said to be {data[name]!r}, there are {there}")
+        return model
+
+
+def _check_growth(table: PatternTable) -> None:
+    """Raises ValueError for patterns that are never grown, and so never found: see patterns.pyx."""
+    parents = table.parents
+    depths, features = np.divmod(table.steps, MAX_FEATURES)
+    first = parents < 0
+    above = np.where(first, 0, parents)
+    if table.trees:
+        fits = depths <= np.where(first, 0, depths[above] + 1)
+    else:
+        fits = (depths == 0) & (first | (features > features[above]))
+    if not fits.all():
+        raise ValueError(f"pattern {fits.argmin()} cannot be grown from the one that it extends")
 
 
 def _spelled(
@@ -178,7 +204,7 @@ def _spelled(
         node = parents[node]
     path.reverse()
     if not trees:
-        return " & ".join(words[feature] for _, feature in path)
+        return " + ".join(words[feature] for _, feature in path)
     text, open_arcs = "", 0
     for depth, feature in path:
         # What hangs on the word at a depth closes the arcs that are deeper.

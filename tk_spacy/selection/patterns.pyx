@@ -343,7 +343,7 @@ cdef class PatternTable:
         cdef Listener listener = Listener(n)
         cdef bint trees = self.trees
         cdef int highest = self.highest
-        if not len(self):
+        if not len(self) or not n:
             return [np.zeros(k) for k in lengths]
         for i in prange(
             n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads

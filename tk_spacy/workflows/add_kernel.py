@@ -73,6 +73,11 @@ def search_kernel(
     """
     support = reranker.support
     parts = support.types.get(ARC)
+    if reranker.explicit is not None:
+        raise UserError(
+            "the reranker has selected features in place of a kernel, which the parser's search "
+            "has no place for; give the model that they were selected for"
+        )
     if reranker.kernel_map is not None:
         raise UserError(
             "the reranker has a hashed map in place of its kernel's support parts; give the "

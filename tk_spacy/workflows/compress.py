@@ -13,7 +13,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.kbest.reader import read_kbest
-from tk_spacy.reranker.compression import hashed, pruned
+from tk_spacy.reranker.compression import check_support, hashed, pruned
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import load_treebank
 from tk_spacy.treebank.data_notes import scored_notes
@@ -104,6 +104,7 @@ def curve(
     beside: further models to measure in the same run.  Raises UserError.
     """
     reranker = open_model(model).reranker
+    check_support(reranker)
     gold = load_treebank(dev)
     schema = reranker.schema
     for note in scored_notes(gold, dev, labels=schema.labels, columns=schema.columns):
@@ -128,7 +129,8 @@ def curve(
         forms[f"{HASHED} to {b} bits"] = (HASHED, b, hashed(reranker, b))
     for path in beside:
         other = open_model(path).reranker
-        forms[str(path)] = (BESIDE, len(other.support), other)
+        size = len(other.support if other.explicit is None else other.explicit)
+        forms[str(path)] = (BESIDE, size, other)
     if reranker.settings.manual_parts:
         forms["the kernel's scores left out"] = (NONE, 0, without_kernel(reranker))
     return measure(forms, gold, pairs, repeat=repeat, n_threads=threads, progress=progress)

@@ -18,7 +18,7 @@ from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
-from tk_spacy.utils.model_dirs import KERNEL_MAP, SUPPORT
+from tk_spacy.utils.model_dirs import EXPLICIT, KERNEL_MAP, SUPPORT
 from tk_spacy.utils.plotting import save_figure
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table
@@ -26,13 +26,15 @@ from tk_spacy.utils.tables import MEBIBYTE, Column, Table
 STAGE = "curve"
 EXACT, PRUNED, HASHED, BESIDE, NONE = "exact", "pruned", "hashed", "another model", "no kernel"
 WAYS = (EXACT, PRUNED, HASHED, BESIDE, NONE)
+KERNEL_FILES = (SUPPORT, KERNEL_MAP, EXPLICIT)
+"""Of the kernel, or of what is in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One form of a model.
 
-    way: of WAYS.  size: number of support parts, or bits of the hash.  uas, las: of the reranker
+    way: of WAYS.  size: number of support parts or explicit features, or bits of the hash.  uas, las: of the reranker
     alone; final_uas, final_las: of the final system; percent of all words.  tokens_per_second: of
     encoding, scoring and choosing from lists that are read; kernel_tokens_per_second: of the kernel
     alone; both medians of runs with nothing kept from earlier ones.  bytes: of the model's files;
@@ -121,7 +123,7 @@ def measure(
                 tokens_per_second=words / statistics.median(whole[name]),
                 kernel_tokens_per_second=words / statistics.median(times) if times else None,
                 bytes=sum(map(len, files.values())),
-                kernel_bytes=sum(len(files.get(file, b"")) for file in (SUPPORT, KERNEL_MAP)),
+                kernel_bytes=sum(len(files.get(file, b"")) for file in KERNEL_FILES),
             )
         )
     return points

@@ -12,6 +12,7 @@ from tk_spacy.errors import ModelError
 from tk_spacy.evaluation.report import table_2, tags_table
 from tk_spacy.parsers.kinds import parser_line, stored_kind
 from tk_spacy.reranker.provenance import Provenance
+from tk_spacy.selection.explicit import explicit_facts, explicit_line
 from tk_spacy.tagging.kinds import tagger_line
 from tk_spacy.tokenizing.spec import tokenizer_line
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
@@ -38,6 +39,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "labels": len(reranker.schema.labels),
         "support_parts": {name: len(parts) for name, parts in reranker.support.types.items()},
         "kernel_map": reranker.kernel_map.to_dict() if reranker.kernel_map else None,
+        "explicit": None if reranker.explicit is None else explicit_facts(reranker.explicit),
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "about": dict(reranker.about),
@@ -47,7 +49,10 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
     }
     try:
         json.dumps(facts, allow_nan=False)
-        tables = [_facts_table(model, facts), _settings_table(facts["settings"])]
+        of = "Settings"
+        if facts["explicit"]:  # the kernel and the manual features of these settings are no more
+            of = "Settings of the model that the features were selected for"
+        tables = [_facts_table(model, facts), _settings_table(facts["settings"], of)]
         if model.report is not None:
             title = str(model.report.about.get("title", ""))
             tables += [
@@ -150,9 +155,14 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     for step in made.compressed:
         before = _counts(step["support_parts_before"])
         rows.append(("compressed", f"from support parts: {before}"))
+    if facts["explicit"]:
+        rows.append(("selected features", explicit_line(facts["explicit"])))
+    else:
+        rows += [
+            ("support parts", support or "none"),
+            ("manual weights", show(facts["manual_weights"])),
+        ]
     rows += [
-        ("support parts", support or "none"),
-        ("manual weights", show(facts["manual_weights"])),
         ("node properties", f"{len(properties)}: {', '.join(properties)}"),
         ("pos is", facts["pos"]),
         ("labels", show(facts["labels"])),
@@ -171,7 +181,7 @@ def _counts(parts: dict[str, int]) -> str:
     return ", ".join(f"{show(n)} {name}" for name, n in parts.items())
 
 
-def _settings_table(settings: dict[str, Any]) -> Table:
+def _settings_table(settings: dict[str, Any], title: str = "Settings") -> Table:
     rows = []
     for name, value in settings.items():
         if isinstance(value, list | tuple):
@@ -181,7 +191,7 @@ def _settings_table(settings: dict[str, Any]) -> Table:
         else:
             text = "none" if value is None else str(value)
         rows.append((name.replace("_", " "), text))
-    return _pairs("Settings", rows)
+    return _pairs(title, rows)
 
 
 def _parsers(made: Provenance) -> list[tuple[str, str]]:

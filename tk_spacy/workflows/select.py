@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.about import __version__
+from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import Scores, evaluate
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.matching import matched_pairs
@@ -115,9 +116,17 @@ def _read(
     model: Reranker, treebank: Path, lists: Path, inventory: LabelInventory
 ) -> tuple[list[Sentence], list[Pair]]:
     gold = load_treebank(treebank)
-    return gold, list(
+    pairs = list(
         matched_pairs(lists, gold, inventory=inventory, source=main_source(model), k=LONGEST)
     )
+    sources = pairs[0][1].sources
+    missing = [name for name in model.needed_sources if name not in sources]
+    if missing:
+        raise UserError(
+            f"{lists}: has the scores of {', '.join(sources)}, but the model needs those of "
+            f"{', '.join(missing)}: it was trained with another parser's lists"
+        )
+    return gold, pairs
 
 
 def _scores(
