@@ -247,7 +247,11 @@ def test_names_say_slot_property_and_value(model_of_all):
                 assert what in ("label", "dist", "length")
                 assert what != "label" or value in (*reranker.schema.labels, "BOUNDARY")
             else:
-                assert what.split("|")[0].rstrip("+-1") in {*columns, "FORM", *reranker.schema.morph}
+                assert what.split("|")[0].rstrip("+-1") in {
+                    *columns,
+                    "FORM",
+                    *reranker.schema.morph,
+                }
             assert "<" not in value  # each value has a name
 
 
@@ -485,6 +489,6 @@ def test_a_space_is_checked():
     assert len(model) == len(model.names()) == 0
     with pytest.raises(ValueError, match="combinations of 1 part types, expected 2"):
         CombinationModel(features.schema, features.space, model.keys, model.types[:1])
+    wrong = Combinations(np.zeros((0, 2), dtype=np.int32), np.zeros(0))
     with pytest.raises(ValueError, match="expected 3 columns"):
-        wrong = Combinations(np.zeros((0, 2), dtype=np.int32), np.zeros(0))
         CombinationModel(features.schema, features.space, model.keys, (wrong, model.types[1]))

@@ -126,8 +126,8 @@ def select_cli(
             raise OptionError(f"--memory is {memory:g}; give a positive number of GiB")
         settings = SelectionSettings(
             space=space, threshold=threshold, iterations=iterations, step=step,
-            pretraining=pretraining, max_order=max_order, most=most, min_count=min_count, labelled=labelled,
-            learner=learner,  # type: ignore[arg-type]
+            pretraining=pretraining, max_order=max_order, most=most, min_count=min_count,
+            labelled=labelled, learner=learner,  # type: ignore[arg-type]
             memory=None if memory is None else int(memory * GIB),
         )  # fmt: skip
         with progress_of(shell) as progress:

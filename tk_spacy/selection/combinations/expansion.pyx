@@ -16,7 +16,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -147,8 +147,7 @@ cdef object _strongest(const Parts *parts, Py_ssize_t most, double threshold, in
     cdef Search *searches = <Search *>calloc(threads, sizeof(Search))
     cdef double *limits = <double *>calloc(threads, sizeof(double))
     cdef int32_t *everything = <int32_t *>malloc((parts.n_parts + 1) * sizeof(int32_t))
-    cdef Py_ssize_t n_tasks = 0, i, n
-    cdef int32_t slot
+    cdef Py_ssize_t n_tasks = 0, i
     cdef int failed
     cdef Listener listener
     cdef int64_t[::1] tasks

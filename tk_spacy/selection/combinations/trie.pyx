@@ -299,7 +299,9 @@ cdef inline uint64_t key_place(const Trie *trie, uint64_t key) noexcept nogil:
     return (key * <uint64_t>0x9E3779B97F4A7C15) >> trie.shift
 
 
-cdef inline const Cell *find_child(const Trie *trie, int64_t parent, int32_t feature) noexcept nogil:
+cdef inline const Cell *find_child(
+    const Trie *trie, int64_t parent, int32_t feature
+) noexcept nogil:
     """The cell of a child, NULL where there is none."""
     cdef uint64_t key = child_key(parent, feature), at = key_place(trie, key)
     while trie.cells[at].key != 0:
