@@ -148,7 +148,9 @@ def pairs_of(path: Path) -> list[tuple[Sentence, CandidateList]]:
 
 
 def test_select_tells_what_it_chose_and_what_it_took(tmp_path: Path) -> None:
-    result = invoke(*arguments(tmp_path / "m"), *flags(space="quadratic", **QUICK), "--strongest", 3)
+    result = invoke(
+        *arguments(tmp_path / "m"), *flags(space="quadratic", **QUICK), "--strongest", 3
+    )
     assert result.exit_code == 0, result.output
     for text in (
         "the model as it was", "with selected features", "2 iterations of mining", "basic features",

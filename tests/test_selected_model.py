@@ -306,7 +306,7 @@ def test_damaged_arrays_are_refused(mined, trees, damage):
     with pytest.raises(ValueError, match=message):
         read_explicit(data, broken, reranker.schema)
     files = {**reranker.to_files(), EXPLICIT: to_npz(broken)}
-    with pytest.raises(ModelError, match="^model: damaged or incomplete .*; train it again$"):
+    with pytest.raises(ModelError, match=r"^model: damaged or incomplete .*; train it again$"):
         Reranker.from_files(files)
 
 
@@ -396,7 +396,7 @@ def test_selected_features_stand_in_place_of_all_else(mined):
 
 
 def averaged_perceptron(lists, iterations):
-    """In plain Python: each update adds the difference of two trees' features, whatever the loss."""
+    """In plain Python: each update adds the difference of two trees' features, of any loss."""
     weights, total, updates, moved = Counter(), Counter(), 0, 0
     for _ in range(iterations):
         for item in lists:

@@ -114,7 +114,9 @@ class SelectionSettings:
         if SPACES[self.space].kind not in ("arcs", "trees"):
             for words, given in (("max order", self.max_order), ("labelled", self.labelled)):
                 if given:
-                    raise UserError(f"{words} has no effect in the space {self.space}; leave it out")
+                    raise UserError(
+                        f"{words} has no effect in the space {self.space}; leave it out"
+                    )
         for name, value, least, most in (
             ("threshold", self.threshold, 0.0, 1e9),
             ("step", self.step, 1e-9, 1e9),

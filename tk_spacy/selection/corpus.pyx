@@ -157,7 +157,7 @@ def _differing_arcs(item):
 
 
 def _marked(members, next_sibling):
-    """Of the root and each word whether its arc or its left sibling is not the same in all trees."""
+    """Of the root and each word whether some trees have another arc or left sibling."""
     k, n = members.shape
     left = np.zeros((k, n + 1), dtype=np.int32)
     rows, words = np.nonzero(next_sibling)

@@ -69,10 +69,7 @@ cdef inline int64_t look_up(const Index *index, int64_t parent, uint64_t step) n
 
 
 cdef inline bint may_weigh(const Slots *slots, uint64_t step) noexcept nogil:
-    """Whether a pattern may have a weight: all but an incomplete one.
-
-    step: its last one, or its key, which ends in that.
-    """
+    """Whether a pattern, given by its last step or its key, may have a weight: if complete."""
     return slots.of_feature == NULL or slots.completes[
         slots.of_feature[step & ((1 << FEATURE_BITS) - 1)]
     ]

@@ -34,11 +34,12 @@ KERNEL_FILES = (SUPPORT, KERNEL_MAP, EXPLICIT)
 class Point:
     """One form of a model.
 
-    way: of WAYS.  size: number of support parts or explicit features, or bits of the hash.  uas, las: of the reranker
-    alone; final_uas, final_las: of the final system; percent of all words.  tokens_per_second: of
-    encoding, scoring and choosing from lists that are read; kernel_tokens_per_second: of the kernel
-    alone; both medians of runs with nothing kept from earlier ones.  bytes: of the model's files;
-    kernel_bytes: of those of the kernel.
+    way: of WAYS.  size: number of support parts or explicit features, or bits of the hash.
+    uas, las: of the reranker alone; final_uas, final_las: of the final system; percent of all
+    words.  tokens_per_second: of encoding, scoring and choosing from lists that are read;
+    kernel_tokens_per_second: of the kernel alone; both medians of runs with nothing kept from
+    earlier ones.  bytes: of the model's files; kernel_bytes: of those of the kernel, or of what is
+    in its place.
     """
 
     name: str
