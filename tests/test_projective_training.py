@@ -154,6 +154,22 @@ def test_cli_train_refuses_projective_options(
     assert_train_refuses(tmp_path, arguments, message)
 
 
+def test_cli_train_refuses_marked_labels_before_any_work(tmp_path: Path) -> None:
+    """As `tk-spacy projectivize` writes them: the parser makes trees projective by itself."""
+    train = tmp_path / "train.conllu"
+    sentences = load_treebank(treebank()["train"])
+    marked = sentences[3].with_tree(sentences[3].heads, ("dep↑", *sentences[3].deprels[1:]))
+    write_conllu(train, [*sentences[:3], marked, *sentences[4:]])
+    result = invoke(
+        "train", train, "--dev", treebank()["dev"], "-o", tmp_path / "m", "--parsers", "projective"
+    )
+    assert result.exit_code == 1
+    line = load_treebank(train)[3].line
+    assert f"{train}:{line}: DEPREL of word 1 is 'dep↑', but" in result.stderr
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == [train]
+
+
 # `spacy train`
 
 

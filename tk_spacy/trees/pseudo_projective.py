@@ -59,13 +59,7 @@ def projectivize(
     """
     check_choice("scheme", scheme, SCHEMES)
     tree, labels = _checked(heads, deprels, single_root=True)
-    marked = "".join(labels)
-    if LIFTED in marked or PASSED in marked:
-        word = next(i for i, label in enumerate(labels) if LIFTED in label or PASSED in label)
-        raise UserError(
-            f"DEPREL of word {word + 1} is {labels[word]!r}, but {LIFTED} and {PASSED} mark lifted "
-            "arcs; undo the transformation that wrote them, or take them out of the label"
-        )
+    check_unmarked(labels)
     crossing = crossing_arcs(tree)
     if not any(crossing):
         return tree, labels
@@ -77,6 +71,17 @@ def projectivize(
         + (PASSED if word in passed and scheme != "head" else "")
         for word, (label, old, head) in enumerate(zip(labels, tree, lifted, strict=True), 1)
     ]
+
+
+def check_unmarked(deprels: Sequence[str]) -> None:
+    """Raises UserError for a label that holds a mark."""
+    together = "".join(deprels)
+    if LIFTED in together or PASSED in together:
+        word = next(i for i, label in enumerate(deprels) if LIFTED in label or PASSED in label)
+        raise UserError(
+            f"DEPREL of word {word + 1} is {deprels[word]!r}, but {LIFTED} and {PASSED} mark "
+            "lifted arcs; undo the transformation that wrote them, or take them out of the label"
+        )
 
 
 def deprojectivize(
