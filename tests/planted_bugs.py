@@ -28,6 +28,7 @@ CROSSED, ARRANGED = "test_cross_validation.py", "test_arrangement.py"
 TAGS = "test_tagging.py"
 SELECT, SELECTED, SELECTING = "test_select.py", "test_selected_model.py", "test_selecting.py"
 MINING = "test_gradient_mining.py"
+PROJECTIVE = "test_projective.py"
 
 
 @dataclass(frozen=True)
@@ -771,6 +772,67 @@ BUGS = [
         "labels[words_of] = ids[::-1] if self.backward else ids",
         "labels[words_of] = ids",
         ("test_transition.py",),
+    ),
+    # The projective parser
+    Bug(
+        "the projective parser's score of a tree lacks its labels",
+        "return [(scores + less)[a:b] for a, b in",
+        "return [(scores + 0 * less)[a:b] for a, b in",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "trees whose arcs the projective parser took back keep their scores from before",
+        "changed = [i for i, item in enumerate(found) if item[3]]",
+        "changed: list[int] = []",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "arcs that the projective parser lifted stay lifted",
+        "heads[row] = back\n",
+        "heads[row] = heads[row]\n",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "the projective parser scores given trees with their crossing arcs",
+        "heads[row], marked = projectivize(heads[row], names, SCHEME)",
+        "_, marked = projectivize(heads[row], names, SCHEME)",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "the projective parser's list has trees twice",
+        "            if last.left == 0:\n                follow(x, node, last, 0, last.right + 1)",
+        "            follow(x, node, last, last.left, last.right + 1)",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "wrong arcs gain nothing where the projective parser's rivals are looked for",
+        "s.arcs[a] += <float>cost",
+        "s.arcs[a] += 0 * <float>cost",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "a given tree lacks its tri-siblings' scores",
+        "whole += part_score(x, model, ids, TRI_SIBLING, -1, h, nearer[s], s, m)",
+        "whole += 0",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "one wrong head costs the projective parser as much as many",
+        "missing[count] = wrong - margin",
+        "missing[count] = 1 - margin",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "the projective parser's average lacks a step",
+        "self.sums[self.touched[i]] += (self.steps - 1) * <double>change",
+        "self.sums[self.touched[i]] += self.steps * <double>change",
+        (PROJECTIVE,),
+    ),
+    Bug(
+        "labels that are given are judged beside those that the projective parser would give",
+        "count = label_ids(x, model, at, given if given != NULL else labels, m, space.ids)",
+        "count = label_ids(x, model, at, labels, m, space.ids)",
+        (PROJECTIVE,),
     ),
     # The biaffine parser
     Bug(

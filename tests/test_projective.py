@@ -235,6 +235,30 @@ def test_the_search_finds_what_the_scores_of_trees_say() -> None:
         assert scores[i] == pytest.approx(np.sort(row)[::-1])
 
 
+def test_wrong_arcs_gain_their_cost_in_the_search_alone() -> None:
+    """The rivals that the gold tree must outscore: best by score and wrong heads together."""
+    parser = trained()
+    all_kept = replace(parser.settings, max_heads=6, least=0.0)
+    scorer = make_scorer(all_kept, parser.weights, parser.pruner, parser.schema)
+    sentence = Sentence.from_columns(forms=NEW[0].forms[:5], upos=NEW[0].upos[:5])
+    corpus = encode(parser.schema, [sentence])
+    where = (corpus.fields, corpus.starts, corpus.lengths)
+    trees = projective_trees(5)
+    cells = np.array([(0, *tree) for tree in trees], dtype=np.int32)
+    plain = score_trees(scorer, *where, np.array([0, len(trees)]), cells.ravel())
+    gold = trees[int(plain.argsort()[len(trees) // 2])]
+    wrong = np.array([sum(h != g for h, g in zip(tree, gold, strict=True)) for tree in trees])
+    for cost in (0.5, 20.0):
+        heads, scores, counts = decode(
+            scorer, *where, k=6, gold_heads=np.array([0, *gold, 0], dtype=np.int32), cost=cost
+        )
+        assert counts.tolist() == [6]
+        own = [trees.index(tuple(tree)) for tree in heads[1:-1].T.tolist()]
+        with_cost = plain + cost * wrong
+        assert with_cost[own] == pytest.approx(np.sort(with_cost)[::-1][:6], abs=1e-4)
+        assert scores[0] == pytest.approx(with_cost[own], abs=1e-4)
+
+
 def test_an_update_makes_the_margin_right_and_no_more() -> None:
     """The gold tree outscores both others by their wrong heads, one of them exactly."""
     learner = Learner(size=1 << 16, C=np.inf, morph_end=4)
@@ -282,6 +306,28 @@ def test_a_label_learns_to_outscore_the_others() -> None:
     assert less.tolist() == [0.0]
 
 
+def test_labels_that_are_given_are_what_others_are_judged_beside() -> None:
+    """The best label of a word depends on the one that its head was given."""
+    parser = trained()
+    corpus = encode(parser.schema, NEW, with_trees=True)
+    where = (corpus.fields, corpus.starts, corpus.lengths)
+    labeller = Labeller(parser.label_weights, parser.places, morph_end=parser.schema.n_columns)
+    trees = np.concatenate([corpus.heads[corpus.rows(i)][:-1] for i in range(len(NEW))])
+    owners = np.arange(len(NEW) + 1)
+    own, none_less = label_trees(labeller, *where, owners, trees)
+    again, less = label_trees(labeller, *where, owners, trees, own)
+    assert again.tolist() == own.tolist()
+    assert none_less.tolist() == less.tolist() == [0.0] * len(NEW)
+    changed = 0
+    for label in range(len(parser.schema.labels)):
+        found, less = label_trees(
+            labeller, *where, owners, trees, np.where(own < 0, own, label).astype(np.int32)
+        )
+        changed += int((found != own).sum())
+        assert (less <= 0).all()
+    assert changed > 0
+
+
 def test_it_learns_its_own_sentences_and_new_ones() -> None:
     words = right = 0
     for (heads, labels), sentence in zip(trained().parse(NEW), NEW, strict=True):
@@ -316,6 +362,10 @@ def test_crossing_arcs_are_learnt_and_found() -> None:
     trees = next(iter(parser.kbest([sentence], k=5, inventory=LabelInventory())))
     assert sum(any(crossing_arcs(heads)) for heads in trees.heads.tolist()) > 0
     assert parser.score([sentence], [trees])[0].tolist() == trees.scores[:, 0].tolist()
+    # The gold tree is scored as the tree without crossing arcs that was found in its place.
+    corpus = encode(parser.schema, [sentence])
+    best = decode(scorer_of(parser), corpus.fields, corpus.starts, corpus.lengths)[1][0, 0]
+    assert trees.scores[trees.heads.tolist().index(sentence.heads.tolist()), 0] == best
 
 
 def test_labels_with_marks_cannot_be_learnt() -> None:

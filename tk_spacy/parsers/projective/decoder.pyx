@@ -182,8 +182,8 @@ def decode(
     gold_heads: int32[rows]; every arc that is not gold gains `cost` in the search.
 
     Returns (heads, scores, counts): int32[r, k], flat, of the sentences asked for; float64[P, k],
-    without costs, -inf where there is no tree; int32[P], the trees found.  Best first, costs
-    counted.  Raises TypeError or ValueError for arrays that do not fit each other.
+    costs counted, -inf where there is no tree; int32[P], the trees found.  Best first.
+    Raises TypeError or ValueError for arrays that do not fit each other.
     """
     check_k(k)
     fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
