@@ -332,14 +332,17 @@ cdef void walk_samples(
     const Lists *lists, const Samples *samples, Walk *walk, Watch *watch
 ) noexcept nogil:
     cdef Py_ssize_t i
-    cdef int32_t m, n
+    cdef int32_t m, n, own, others
     cdef Tree tree, other
     cdef const int32_t *ids
     for i in range(samples.n):
         if walk.part.failed or is_stopped(watch):
             return
-        get_tree(lists, samples.lists[i], samples.better[i] if walk.better else samples.worse[i], &tree)
-        get_tree(lists, samples.lists[i], samples.worse[i] if walk.better else samples.better[i], &other)
+        own, others = samples.better[i], samples.worse[i]
+        if not walk.better:
+            own, others = others, own
+        get_tree(lists, samples.lists[i], own, &tree)
+        get_tree(lists, samples.lists[i], others, &other)
         if samples.trees:
             if not samples.contested:
                 walk_tree(lists, &tree, NULL, mining_step, walk)

@@ -73,17 +73,6 @@ def projectivize(
     ]
 
 
-def check_unmarked(deprels: Sequence[str]) -> None:
-    """Raises UserError for a label that holds a mark."""
-    together = "".join(deprels)
-    if LIFTED in together or PASSED in together:
-        word = next(i for i, label in enumerate(deprels) if LIFTED in label or PASSED in label)
-        raise UserError(
-            f"DEPREL of word {word + 1} is {deprels[word]!r}, but {LIFTED} and {PASSED} mark "
-            "lifted arcs; undo the transformation that wrote them, or take them out of the label"
-        )
-
-
 def deprojectivize(
     heads: ArrayLike, deprels: Sequence[str], scheme: Scheme = "path"
 ) -> tuple[list[int], list[str]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tk_spacy.errors import TreebankError, UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import Sentences, StepReport
 from tk_spacy.parsers.projective.kind import KIND
@@ -15,7 +14,6 @@ from tk_spacy.parsers.projective.settings import SEARCH_ONLY, ProjectiveSettings
 from tk_spacy.parsers.projective.source import ProjectiveSource
 from tk_spacy.parsers.projective.training import check_labels, train_projective_parser
 from tk_spacy.parsers.trainable import TrainableParser
-from tk_spacy.trees.pseudo_projective import check_unmarked
 
 SECONDS = 0.0001
 """Of a word in one epoch."""
@@ -47,14 +45,6 @@ class ProjectiveSpec(TrainableParser[ProjectiveSettings]):
     ) -> ProjectiveSource:
         """A trained parser as a source of candidates."""
         return ProjectiveSource(parser, inventory=inventory, n_threads=n_threads, name=name)
-
-    def check(self, sentences: Sentences) -> None:
-        """Raises TreebankError for a label that would read as one of a lifted arc."""
-        for sentence in sentences:
-            try:
-                check_unmarked(sentence.deprels)
-            except UserError as error:
-                raise TreebankError(sentence.path, sentence.line, str(error)) from error
 
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""
