@@ -209,6 +209,22 @@ def test_cli_interrupted_training_says_how_to_resume(
     assert [path.name for path in tmp_path.iterdir()] == ["model.work"]
 
 
+def test_cli_stopped_demo_says_how_to_resume(tmp_path: Path) -> None:
+    play = tmp_path / "play"
+    process = start(
+        "demo", play, "--parsers", "spacy", "--max-steps", 10_000, "--processes", 2, "--threads", 1
+    )
+    try:
+        wait_for_busy_children(process.pid, 2)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 143
+    assert f"terminated; run the same command again to resume the work in {play}" in err
+
+
 def test_cli_logs_say_when_steps_of_a_stage_are_done(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines(Shell(quiet=False, as_json=False))
     lines.begin("training")

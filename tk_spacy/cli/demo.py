@@ -76,7 +76,13 @@ def demo_cli(
     """
     parsers = parsers if parsers is not None else old_parsers
     shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard(), ExitStack() as stack:
+
+    def how_to_resume() -> str:
+        if directory is None or not directory.exists():
+            return ""
+        return f"run the same command again to resume the work in {directory}"
+
+    with shell.guard(on_interrupt=how_to_resume), ExitStack() as stack:
         shell.note(SYNTHETIC)
         if directory is None:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tk-spacy-demo-")))
