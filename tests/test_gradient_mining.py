@@ -186,6 +186,23 @@ def test_trees_of_the_same_arcs_leave_nothing_to_count():
     }  # fmt: skip
 
 
+def test_siblings_that_another_word_parts_are_no_pair():
+    # Words 2 and 4 hang on word 1 in both trees; in the second one word 3 stands between them.
+    heads = np.array([[0, 1, 2, 1], [0, 1, 1, 1]], dtype=np.int32)
+    members = np.array([[0, 1, 4, 3], [0, 1, 2, 3]], dtype=np.int32)
+    corpus = Corpus([ArcLists(heads, members, *ragged([[0], [1], [2], [3], [4]]))], N_FEATURES)
+    found = mine(
+        corpus, [0], [0], [1], nothing_carried(), trees=True, threshold=0, max_order=2,
+        contested=True,
+    )  # fmt: skip
+    weights = {name: value[2] for name, value in survivors(found, trees=True).items()}
+    assert {name: weight for name, weight in weights.items() if weight} == {
+        "(4)": 1, "(2)": -1, "(1(4))": 1, "(1)(3)": 1, "(0(2))": -1, "(1)(2)": -1, "(2)(3)": -1,
+    }  # fmt: skip
+    table = PatternTable([-1, 0], [1, 3], trees=True)
+    assert table.scores(corpus, np.array([0.0, 1.0]))[0].tolist() == [1.0, 0.0]
+
+
 @pytest.mark.parametrize("trees", [False, True])
 def test_scores_and_moves_of_patterns(trees):
     lists, candidates, _ = random_lists(3, 12)
