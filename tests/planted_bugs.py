@@ -962,8 +962,8 @@ BUGS = [
     ),
     Bug(
         "the tree to learn is the first of each list",
-        "[trees.oracle(right) for right, (_, trees) in zip(gold, pairs, strict=True)],",
-        "[0 for right, (_, trees) in zip(gold, pairs, strict=True)],",
+        "oracles = [trees.oracle(s) for s, trees in zip(sentences, lists, strict=True)]",
+        "oracles = [0 for _ in lists]",
         (SELECT,),
     ),
     Bug(
