@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tk_spacy.features.parts import extract_frames, extract_spans
-from tk_spacy.features.schema import POS
-from tk_spacy.features.templates import FRAME, SPAN
+from tk_spacy.features.part_types import GRAND_TRI_SIBLING
+from tk_spacy.features.parts import extract_frames, extract_parts, extract_spans
+from tk_spacy.features.schema import FIRST_MORPH, POS
+from tk_spacy.features.templates import FRAME, SPAN, add_feature_counts, type_code
 from tk_spacy.reranker.settings import Settings
 
 N_LABELS = 4
@@ -109,3 +110,33 @@ def test_frames_are_features_only() -> None:
         assert name in Settings(manual_parts=(name,)).manual_parts
         with pytest.raises(ValueError, match=f"unknown part type '{name}'"):
             Settings(kernel_parts=(name,))
+
+
+def test_parts_of_fourth_order_have_features_of_all_their_words() -> None:
+    """1 heads 2, and 2 heads 3, 4 and 5: the sibling of 5's sibling, and 2's head, tell it apart."""
+    heads = np.array([[0, 1, 2, 2, 2]], dtype=np.int32)
+    labels = np.array([[3, 4, 5, 6, 7]], dtype=np.int32)
+    rows, _, _ = extract_parts(heads, labels, GRAND_TRI_SIBLING)
+    # Of 3 alone there is no sibling; 4's has none, which is the boundary (6, label 1).
+    assert rows.tolist() == [[1, 2, 6, 3, 4, 4, 1, 5, 6], [1, 2, 3, 4, 5, 4, 5, 6, 7]]
+    fields = np.arange(3, 3 + 7 * FIRST_MORPH, dtype=np.int32).reshape(7, FIRST_MORPH)
+
+    def features(changed: int | None = None, label: int | None = None) -> set[int]:
+        words, part = fields.copy(), rows[1:].copy()
+        if changed is not None:
+            words[changed] += 1000
+        if label is not None:
+            part[0, label] += 1
+        counts = np.zeros(1 << 20)
+        one = np.ones(1, dtype=np.int32)
+        kind = type_code(GRAND_TRI_SIBLING.name)
+        add_feature_counts(words, part, np.zeros(1, dtype=np.int32), one, kind, counts)
+        return set(np.flatnonzero(counts).tolist())
+
+    every = features()
+    assert len(every) == 2 * 9  # each template with and without the labels
+    of_words = [len(every & features(changed=word)) for word in range(1, 6)]
+    # One of two templates of four words goes without the head, the other without the sibling.
+    assert of_words == [0, 2, 0, 2, 0]
+    assert [len(every & features(label=column)) for column in range(5, 9)] == [9] * 4
+    assert features(changed=0) == features(changed=6) == every

@@ -14,7 +14,7 @@ from test_kernel import choices_of, random_sentence, random_tree
 from tk_spacy.errors import UserError
 from tk_spacy.features.encoder import ListEncoder
 from tk_spacy.features.list_features import LIST_FEATURES
-from tk_spacy.features.part_types import part_type
+from tk_spacy.features.part_types import GRAND_TRI_SIBLING, part_type
 from tk_spacy.features.parts import extract_frames, extract_parts, extract_spans
 from tk_spacy.features.schema import Schema
 from tk_spacy.features.templates import FEATURE_TYPES, FRAME, SPAN, add_feature_counts, type_code
@@ -111,6 +111,8 @@ def reference_input(schema, golds, lists, items, settings):
                     rows, _, _ = extract_frames(fields, tree, labels)
                 elif type_name == SPAN:
                     rows, _, _ = extract_spans(tree, labels)
+                elif type_name == GRAND_TRI_SIBLING.name:
+                    rows, _, _ = extract_parts(tree, labels, GRAND_TRI_SIBLING)
                 else:
                     rows, _, _ = extract_parts(tree, labels, part_type(type_name))
                 every = np.arange(len(rows), dtype=np.int32)

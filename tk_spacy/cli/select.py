@@ -63,14 +63,17 @@ def select_cli(
         typer.Option("--threshold", "-C", help="C: what a gradient must be above; more is less."),
     ] = USUAL.threshold,
     iterations: Annotated[int, typer.Option(help="Of mining, at most.")] = USUAL.iterations,
-    step: Annotated[float, typer.Option(help="Of a weight in mining.")] = USUAL.step,
+    step: Annotated[
+        float, typer.Option(help="Of a weight in mining; a tree may be wrong by a margin of 1.")
+    ] = USUAL.step,
     pretraining: Annotated[
         int, typer.Option(help="Passes over features of first and second order before it.")
     ] = USUAL.pretraining,
     max_order: Annotated[
         int | None,
         typer.Option(
-            help="Basic features that are combined, at most.", show_default="the kernel's degree"
+            help="Basic features that are combined, at most.",
+            show_default="the kernel's degree; 3 for trees",
         ),
     ] = None,
     most: Annotated[

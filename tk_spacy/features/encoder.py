@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.features.list_features import ListFeatures
-from tk_spacy.features.part_types import part_type
+from tk_spacy.features.part_types import GRAND_TRI_SIBLING, part_type
 from tk_spacy.features.parts import (
     contested_parts,
     extract_frames,
@@ -117,6 +117,8 @@ class ListEncoder:
             rows, starts, members = extract_frames(sentence.fields, heads, labels)
         elif name == SPAN:
             rows, starts, members = extract_spans(heads, labels)
+        elif name == GRAND_TRI_SIBLING.name:
+            rows, starts, members = extract_parts(heads, labels, GRAND_TRI_SIBLING)
         else:
             kind = part_type(name)
             rows, starts, members = extract_parts(heads, labels, kind)

@@ -84,6 +84,13 @@ PART_TYPES: dict[str, PartType] = {
 }
 
 
+GRAND_TRI_SIBLING = PartType("grand-tri-sibling", _slots("g e1:h h e2:t t e3:s s e4:m m"))
+"""A part of fourth order, with manual features alone: no kernel compares it.
+
+Source: Ma and Zhao (COLING 2012).
+"""
+
+
 def part_type(name: str) -> PartType:
     """The part type of that name.  Raises ValueError naming the known ones."""
     try:

@@ -11,9 +11,10 @@ cdef enum:
     GRANDPARENT = 2
     GRAND_SIBLING = 3
     TRI_SIBLING = 4
-    # Behind them, see FRAME and SPAN.
+    # Behind them, see FEATURE_TYPES.
     FRAMES = 5
     SPANS = 6
+    GRAND_TRI_SIBLING = 7
     MAX_BETWEEN = 24   # distinct tags between head and modifier that are looked at
 
 

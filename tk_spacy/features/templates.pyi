@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 FRAME: Final[str]
 SPAN: Final[str]
+USUAL_FEATURE_TYPES: Final[tuple[str, ...]]
 FEATURE_TYPES: Final[tuple[str, ...]]
 
 def add_scores(

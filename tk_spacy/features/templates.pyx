@@ -1,12 +1,13 @@
-"""Manual features: hashed templates over first- to third-order parts.
+"""Manual features: hashed templates over first- to fourth-order parts.
 
 Source: the templates follow Lei et al. (ACL 2014), which the paper uses for Phi_g, and through them
 McDonald et al. (2005), Carreras (2007), Koo and Collins (2010) and Martins et al. (2013).  Ours
 differs in that every template exists with and without DEPREL and that the vector is hashed: a
 feature is a 64-bit mix of its template's number and values, cut to `bits` bits.
 
-A template is a line in one of `arc_features`, `triple_features` and `quad_features` below.  Scores
-are sums of looked-up weights, so a part is extracted and scored in one pass, and nothing is stored.
+A template is a line in `arc_features`, `triple_features`, `quad_features` or another function
+below.  Scores are sums of looked-up weights, so a part is extracted and scored in one pass, and
+nothing is stored.
 """
 
 from cython.parallel cimport prange
@@ -21,6 +22,7 @@ from tk_spacy.features.columns cimport (
 )
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.utils.index_checks cimport check_power, check_values
+from tk_spacy.features.part_types import GRAND_TRI_SIBLING as OF_FOURTH_ORDER
 from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
@@ -37,7 +39,10 @@ Source: the rules and heads of Charniak and Johnson (ACL 2005), for dependencies
 SPAN = "span"
 """A word with all that is below it (parts.extract_spans): the edges of what a parse groups."""
 
-FEATURE_TYPES = (*PART_TYPES, FRAME, SPAN)
+USUAL_FEATURE_TYPES = (*PART_TYPES, FRAME, SPAN)
+"""Part types whose templates are used where nothing else is said."""
+
+FEATURE_TYPES = (*USUAL_FEATURE_TYPES, OF_FOURTH_ORDER.name)
 """Part types that have templates."""
 
 
@@ -161,6 +166,31 @@ cdef void quad_features(
     emit(sink, key4(template + 7, ac, bc, dc, more))
 
 
+cdef void quint_features(
+    Sink *sink, const Words *x, int template, const int32_t *part, uint64_t more
+) noexcept nogil:
+    """Templates over all five words of a part: grand-tri-siblings (g, h, t, s, m)."""
+    cdef uint64_t tags[5]
+    cdef uint64_t coarse[5]
+    cdef uint64_t value
+    cdef int i, j
+    for i in range(5):
+        tags[i] = value_at(x, part[i], POS)
+        coarse[i] = value_at(x, part[i], CPOS)
+    emit(sink, mix(mix(key4(template, tags[0], tags[1], tags[2], tags[3]), tags[4]), more))
+    value = key4(template + 1, coarse[0], coarse[1], coarse[2], coarse[3])
+    emit(sink, mix(mix(value, coarse[4]), more))
+    for i in range(5):
+        # One word's lemma among the tags of the others.
+        value = key2(template + 2, i, value_at(x, part[i], LEMMA))
+        for j in range(5):
+            if j != i:
+                value = mix(value, coarse[j])
+        emit(sink, mix(value, more))
+    emit(sink, mix(key4(template + 3, coarse[0], coarse[2], coarse[3], coarse[4]), more))
+    emit(sink, mix(key4(template + 4, coarse[0], coarse[1], coarse[2], coarse[4]), more))
+
+
 cdef void frame_features(Sink *sink, const Words *x, const int32_t *frame) noexcept nogil:
     """Templates over a head and all its modifiers; for the columns see parts.extract_frames."""
     cdef uint64_t hp = value_at(x, frame[H], POS), hc = value_at(x, frame[H], CPOS)
@@ -230,6 +260,11 @@ cdef void part_features(Sink *sink, const Words *x, int kind, const int32_t *par
         frame_features(sink, x, part)
     elif kind == SPANS:
         span_features(sink, x, part)
+    elif kind == GRAND_TRI_SIBLING:
+        sink.label = key4(
+            109, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_T], <uint64_t>part[LABEL_H]
+        )
+        quint_features(sink, x, 230, part, 2 * (h > g) + (m > h))
     else:
         sink.label = key3(108, lm, <uint64_t>part[LABEL_S], <uint64_t>part[LABEL_T])
         quad_features(sink, x, 180, h, t, s, m, m > h)
@@ -294,8 +329,8 @@ cdef int _check_rows(
     cdef int c, first = H if kind == FRAMES else 0, stop = H + 1 if kind == FRAMES else M + 1
     cdef int32_t last
     cdef uint32_t outside
-    if not 0 <= kind <= SPANS:
-        raise ValueError(f"kind is {kind}, expected 0 to {SPANS}")
+    if not 0 <= kind <= GRAND_TRI_SIBLING:
+        raise ValueError(f"kind is {kind}, expected 0 to {GRAND_TRI_SIBLING}")
     if n_fields <= CPOS:
         raise ValueError(f"fields have {n_fields} columns, expected {FIRST_MORPH} at least")
     for i in range(lengths.shape[0]):

@@ -53,13 +53,15 @@ class Space:
     kind: "arcs" for sets of features of one arc, "trees" for sub feature trees, "slots" for slot
     combinations of the template kernel's parts, "support" for those that a trained kernel gives the
     most weight to, "templates" for features that people thought of.
-    degree: features of a pattern, at most, where one may choose.
+    degree: features of a pattern, at most, where one may choose.  usual: the same where the user
+    does not choose; 0 for the degree.
     """
 
     name: str
     kind: Literal["arcs", "trees", "slots", "support", "templates"]
     help: str
     degree: int = 1
+    usual: int = 0
 
 
 SPACES: Mapping[str, Space] = {
@@ -68,7 +70,7 @@ SPACES: Mapping[str, Space] = {
         Space("quadratic", "arcs", "of a polynomial kernel of degree 2", 2),
         Space("biquadratic", "arcs", "of degree 4", 4),
         Space("eighth", "arcs", "of degree 8", 8),
-        Space("tree", "trees", "of the dependency tree kernel", 255),
+        Space("tree", "trees", "of the dependency tree kernel", 255, usual=3),
         Space("slots", "slots", "of the template kernel, mined"),
         Space("kernel", "support", "of the model's own kernel, the strongest"),
         Space("templates", "templates", "no kernel's: all manual features, for comparison"),
@@ -81,7 +83,7 @@ class SelectionSettings:
     """How features are selected.
 
     space: of SPACES.  threshold: C.  iterations: M.  step, pretraining: see MiningSettings.
-    max_order: features of a pattern, at most; None for the space's degree.
+    max_order: features of a pattern, at most; None for what is usual in the space.
     most: combinations of a kernel's support, at most.
     add_gold: adds the gold tree to training lists that lack it.
     min_count: basic features of fewer arcs are left out.  labelled: whether the first templates
@@ -93,8 +95,8 @@ class SelectionSettings:
 
     space: str = "quadratic"
     threshold: float = 3.0
-    iterations: int = 30
-    step: float = 1.0
+    iterations: int = 10
+    step: float = 0.001
     pretraining: int = 5
     max_order: int | None = None
     most: int = 1_000_000
@@ -122,7 +124,7 @@ class SelectionSettings:
             ("step", self.step, 1e-9, 1e9),
             ("iterations", self.iterations, 0, 10**6),
             ("pretraining", self.pretraining, 0, 10**6),
-            ("max_order", degree if self.max_order is None else self.max_order, 1, degree),
+            ("max_order", self.order, 1, degree),
             ("most", self.most, 1, 10**9),
             ("min_count", self.min_count, 1, 10**9),
             ("passes", self.passes, 1, 10**6),
@@ -131,12 +133,18 @@ class SelectionSettings:
                 words = name.replace("_", " ")
                 raise UserError(f"{words} is {value:g}; it must be from {least:g} to {most:g}")
 
+    @property
+    def order(self) -> int:
+        """Features of a pattern, at most."""
+        space = SPACES[self.space]
+        return (space.usual or space.degree) if self.max_order is None else self.max_order
+
     def mining(self, max_patterns: int) -> MiningSettings:
         """What mining is told."""
         space = SPACES[self.space]
         return MiningSettings(
             trees=space.kind == "trees",
-            max_order=space.degree if self.max_order is None else self.max_order,
+            max_order=self.order,
             threshold=self.threshold,
             step=self.step,
             iterations=self.iterations,

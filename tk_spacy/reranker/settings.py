@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tk_spacy.errors import UserError
 from tk_spacy.features.list_features import LIST_FEATURES
 from tk_spacy.features.part_types import PART_TYPES
-from tk_spacy.features.templates import FEATURE_TYPES, FRAME, SPAN
+from tk_spacy.features.templates import FEATURE_TYPES, FRAME, SPAN, USUAL_FEATURE_TYPES
 from tk_spacy.features.word_properties import LEMMA_NAME, check_names
 from tk_spacy.utils.validation import check_names_of, words_of
 
@@ -49,7 +49,7 @@ class Settings:
     """
 
     kernel_parts: tuple[str, ...] = ("arc",)
-    manual_parts: tuple[str, ...] = FEATURE_TYPES
+    manual_parts: tuple[str, ...] = USUAL_FEATURE_TYPES
     list_features: tuple[str, ...] = LIST_FEATURES
     list_scale: float = 1.0
     iterations: int = 10

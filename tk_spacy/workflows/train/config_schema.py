@@ -124,7 +124,7 @@ def by_sources(name: str) -> str:
         return ",".join(value) if isinstance(value, tuple) else f"{value:g}"
 
     usual = getattr(Settings(), name)
-    usual = "all" if usual == FEATURE_TYPES else text(usual)
+    usual = text(usual)
     return f"{text(SUITED['sampling',][name])} with the sampling parser alone, else {usual}"
 
 
