@@ -1,6 +1,9 @@
 # Candidate lists of many sentences as flat arrays, for compiled loops (see corpus.pyx).
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+cdef enum:
+    ARC_WORDS = 4       # of 64 bits, in which an arc has one of each of its features
 
 
 cdef struct Slots:
@@ -15,6 +18,7 @@ cdef struct Lists:
     # Arc a has the features ids[arc_starts[a]:arc_starts[a + 1]], in ascending order.
     const int64_t *arc_starts
     const int32_t *ids
+    const uint64_t *bits    # ARC_WORDS of each arc
     # List l has k[l] trees of n[l] words and arcs from first_arc[l] on.  The arcs into the words of
     # its tree j begin at members[first_member[l] + j * n[l]], numbered from first_arc[l], or -1
     # for none; the tables of its words, the root among them, at [first_node[l] + j * (n[l] + 1)].
@@ -39,6 +43,13 @@ cdef struct Lists:
     const int64_t *first_top
     const int32_t *top_rows
     const int32_t *top_words
+
+
+cdef struct Arc:
+    # The features of one arc, ascending.
+    const int32_t *ids
+    int32_t n
+    const uint64_t *bits
 
 
 cdef struct Tree:
@@ -72,12 +83,23 @@ cdef inline void get_tree(
     tree.next_sibling = lists.next_sibling + lists.first_node[at] + <int64_t>row * (n + 1)
 
 
-cdef inline const int32_t *features_of(
-    const Lists *lists, int64_t arc, int32_t *n
-) noexcept nogil:
-    """The features of an arc; their number is written to n."""
-    n[0] = <int32_t>(lists.arc_starts[arc + 1] - lists.arc_starts[arc])
-    return lists.ids + lists.arc_starts[arc]
+cdef inline void get_arc(const Lists *lists, int64_t number, Arc *arc) noexcept nogil:
+    arc.ids = lists.ids + lists.arc_starts[number]
+    arc.n = <int32_t>(lists.arc_starts[number + 1] - lists.arc_starts[number])
+    arc.bits = lists.bits + ARC_WORDS * number
+
+
+cdef inline bint has_feature(const Arc *arc, int32_t feature) noexcept nogil:
+    cdef int32_t first = 0, last = arc.n, middle
+    if not arc.bits[feature >> 6 & (ARC_WORDS - 1)] >> (feature & 63) & 1:
+        return False
+    while first < last:
+        middle = (first + last) >> 1
+        if arc.ids[middle] < feature:
+            first = middle + 1
+        else:
+            last = middle
+    return first < arc.n and arc.ids[first] == feature
 
 
 # Writes how many arcs it is from each word down to the nearest word whose arc is marked (marked,

@@ -1,6 +1,6 @@
 """Candidate lists of many sentences as flat arrays, for compiled loops."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
@@ -59,6 +59,7 @@ cdef class Corpus:
             else:
                 tops.append(NO_TOPS)
         cdef const int64_t[::1] starts = np.concatenate(arc_starts)
+        cdef const uint64_t[::1] bits
         cdef const int32_t[::1] k = _column(sizes[:, 0]), n = _column(sizes[:, 1])
         words = sizes[:, 0].astype(np.int64) * sizes[:, 1]
         cdef const int64_t[::1] first_arc = _before([item.n_arcs for item in lists])
@@ -73,8 +74,9 @@ cdef class Corpus:
         cdef const int32_t[::1] all_nodes = _joined(nodes)
         cdef const int32_t[::1] top_rows = _joined([found[:, 0] for found in tops])
         cdef const int32_t[::1] top_words = _joined([found[:, 1] for found in tops])
+        bits = _bits_of_arcs(starts, all_ids)
         self._kept = (
-            starts, k, n, first_arc, first_member, first_node, all_ids, all_members, first_child,
+            bits, starts, k, n, first_arc, first_member, first_node, all_ids, all_members, first_child,
             next_sibling, differs, marked, first_mark, first_top, all_nodes, top_rows, top_words,
         )
         self.lists.arc_differs, self.lists.marked = &differs[0], &marked[0]
@@ -82,6 +84,7 @@ cdef class Corpus:
         self.lists.nodes = &all_nodes[0]
         self.lists.top_rows, self.lists.top_words = &top_rows[0], &top_words[0]
         self.lists.arc_starts, self.lists.ids = &starts[0], &all_ids[0]
+        self.lists.bits = &bits[0]
         self.lists.k, self.lists.n = &k[0], &n[0]
         self.lists.first_arc, self.lists.first_member = &first_arc[0], &first_member[0]
         self.lists.first_node, self.lists.members = &first_node[0], &all_members[0]
@@ -131,6 +134,17 @@ cdef class Corpus:
                 raise ValueError(f"there is no candidate {row} of {len(members)}")
             found.append((members == members[row]).all(axis=1))
         return found
+
+
+def _bits_of_arcs(const int64_t[::1] starts, const int32_t[::1] ids):
+    """Of each arc the bits of its features: a look at one tells most of what it does not have."""
+    cdef Py_ssize_t n = starts.shape[0] - 1, arc, i
+    found = np.zeros((n + 1) * ARC_WORDS, dtype=np.uint64)
+    cdef uint64_t[::1] bits = found
+    for arc in range(n):
+        for i in range(starts[arc], starts[arc + 1]):
+            bits[ARC_WORDS * arc + (ids[i] >> 6 & (ARC_WORDS - 1))] |= <uint64_t>1 << (ids[i] & 63)
+    return found
 
 
 def linked(heads):

@@ -37,7 +37,7 @@ from tk_spacy.selection.bloom cimport (
     MOST_COUNT, Bloom, came_often, clear_bloom, free_bloom, make_bloom,
 )
 from tk_spacy.selection.corpus cimport (
-    Corpus, Lists, Slots, Tree, features_of, get_tree, spread_marks,
+    Arc, Corpus, Lists, Slots, Tree, get_arc, get_tree, spread_marks,
 )
 from tk_spacy.selection.patterns cimport (
     FEATURE_BITS, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern, free_patterns,
@@ -332,9 +332,9 @@ cdef void walk_samples(
     const Lists *lists, const Samples *samples, Walk *walk, Watch *watch
 ) noexcept nogil:
     cdef Py_ssize_t i
-    cdef int32_t m, n, own, others
+    cdef int32_t m, own, others
     cdef Tree tree, other
-    cdef const int32_t *ids
+    cdef Arc arc
     for i in range(samples.n):
         if walk.part.failed or is_stopped(watch):
             return
@@ -345,15 +345,15 @@ cdef void walk_samples(
         get_tree(lists, samples.lists[i], others, &other)
         if samples.trees:
             if not samples.contested:
-                walk_tree(lists, &tree, NULL, mining_step, walk)
+                walk_tree(lists, &tree, NULL, NULL, mining_step, walk)
             elif walk_contested(lists, &tree, &other, walk):
                 walk.part.failed = NO_MEMORY
             continue
         for m in range(tree.n):
             if tree.members[m] < 0 or samples.contested and tree.members[m] == other.members[m]:
                 continue
-            ids = features_of(lists, tree.first_arc + tree.members[m], &n)
-            walk_arc(&lists.slots, ids, n, mining_step, walk)
+            get_arc(lists, tree.first_arc + tree.members[m], &arc)
+            walk_arc(&lists.slots, &arc, NULL, mining_step, walk)
 
 
 cdef int walk_contested(
@@ -378,7 +378,7 @@ cdef int walk_contested(
         )
     spread_marks(tree, marked, numbers + 3 * n, below, MAX_ORDER_)
     walk.reach.marked, walk.reach.below = marked, below
-    walk_tree(lists, tree, &walk.reach, mining_step, walk)
+    walk_tree(lists, tree, &walk.reach, NULL, mining_step, walk)
     free(marked)
     free(numbers)
     return 0

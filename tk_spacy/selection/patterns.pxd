@@ -1,8 +1,8 @@
 # Patterns of basic features as a trie, and the walks over those that occur (see patterns.pyx).
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from tk_spacy.selection.corpus cimport Corpus, Lists, Slots, Tree
+from tk_spacy.selection.corpus cimport Arc, Corpus, Lists, Slots, Tree
 from tk_spacy.selection.key_table cimport Keys, find_key, key_hash
 
 cdef enum:
@@ -26,7 +26,8 @@ cdef struct Index:
     const Patterns *patterns
     const int32_t *firsts       # the node of each feature alone, NOWHERE for none; so many features
     int64_t n_firsts
-    const uint8_t *inner        # whether a node has children
+    const int64_t *starts       # node i has the children from starts[i] on, until starts[i + 1]
+    const uint32_t *steps       # the steps to these, ascending
     const uint64_t *bits        # one bit for each of the nodes' keys, by their hash
     uint64_t mask
 
@@ -68,6 +69,11 @@ cdef inline int64_t look_up(const Index *index, int64_t parent, uint64_t step) n
     return find_key(&index.patterns.table, key)
 
 
+cdef inline bint is_inner(const Index *index, int64_t node) noexcept nogil:
+    """Whether a node has children."""
+    return index.starts[node] < index.starts[node + 1]
+
+
 cdef inline bint may_weigh(const Slots *slots, uint64_t step) noexcept nogil:
     """Whether a pattern, given by its last step or its key, may have a weight: if complete."""
     return slots.of_feature == NULL or slots.completes[
@@ -87,13 +93,14 @@ cdef int64_t add_pattern(
 ) noexcept nogil
 cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
 
-# Patterns of one arc, or part; slots: those of its features.
+# Patterns of one arc, or part; slots: those of its features.  index: of the patterns that the walk is
+# for, to pass over other steps; NULL where all that occurs is asked for.
 cdef void walk_arc(
-    const Slots *slots, const int32_t *ids, int32_t n, Step step, void *context
+    const Slots *slots, const Arc *arc, const Index *index, Step step, void *context
 ) noexcept nogil
-# reach: NULL for all that occurs.
+# reach: NULL for all occurrences.
 cdef void walk_tree(
-    const Lists *lists, const Tree *tree, Reach *reach, Step step, void *context
+    const Lists *lists, const Tree *tree, Reach *reach, const Index *index, Step step, void *context
 ) noexcept nogil
 
 

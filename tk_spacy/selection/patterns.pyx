@@ -8,12 +8,12 @@ each subtree is met once.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 
 import numpy as np
 
-from tk_spacy.selection.corpus cimport features_of, get_tree, spread_marks
+from tk_spacy.selection.corpus cimport get_arc, get_tree, has_feature, spread_marks
 from tk_spacy.selection.key_table cimport add_key, clear_keys, free_keys, key_hash, make_keys
 from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
@@ -77,25 +77,43 @@ cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil:
 
 
 cdef void walk_arc(
-    const Slots *slots, const int32_t *ids, int32_t n, Step step, void *context
+    const Slots *slots, const Arc *arc, const Index *index, Step step, void *context
 ) noexcept nogil:
-    """Every pattern of an arc, depth first; ids: its features, ascending."""
+    """Every pattern of an arc, depth first."""
     if slots.of_feature == NULL:
-        extend_set(ids, n, 0, NOWHERE, 0, step, context)
+        extend_set(arc, 0, index, NOWHERE, 0, step, context)
     else:
-        extend_slots(slots, ids, n, 0, NO_SLOT, NOWHERE, 0, step, context)
+        extend_slots(slots, arc.ids, arc.n, 0, NO_SLOT, NOWHERE, 0, step, context)
+
+
+cdef bint has_few_children(
+    const Index *index, int64_t node, int32_t n, int64_t *first, int64_t *last
+) noexcept nogil:
+    """Whether to look at a node's children, first..last - 1, and not for n features."""
+    if index == NULL or node == NOWHERE:
+        return False
+    first[0], last[0] = index.starts[node], index.starts[node + 1]
+    return last[0] - first[0] <= n
 
 
 cdef void extend_set(
-    const int32_t *ids, int32_t n, int32_t start, int64_t node, int order, Step step, void *context
+    const Arc *arc, int32_t start, const Index *index, int64_t node, int order, Step step,
+    void *context,
 ) noexcept nogil:
     """By any feature from `start` on."""
     cdef int32_t i
-    cdef int64_t child
-    for i in range(start, n):
-        child = step(context, node, <uint64_t>ids[i], order)
+    cdef int64_t child, at, first, last
+    if has_few_children(index, node, arc.n - start, &first, &last):
+        for at in range(first, last):
+            if has_feature(arc, <int32_t>index.steps[at]):
+                child = step(context, node, index.steps[at], order)
+                if child != NOWHERE:
+                    extend_set(arc, 0, index, child, order + 1, step, context)
+        return
+    for i in range(start, arc.n):
+        child = step(context, node, <uint64_t>arc.ids[i], order)
         if child != NOWHERE:
-            extend_set(ids, n, i + 1, child, order + 1, step, context)
+            extend_set(arc, i + 1, index, child, order + 1, step, context)
 
 
 cdef void extend_slots(
@@ -117,26 +135,27 @@ cdef void extend_slots(
 
 
 cdef void walk_tree(
-    const Lists *lists, const Tree *tree, Reach *reach, Step step, void *context
+    const Lists *lists, const Tree *tree, Reach *reach, const Index *index, Step step, void *context
 ) noexcept nogil:
     """Every pattern of a tree, depth first, whose top word is each of its words in turn."""
     cdef int32_t top
     for top in range(tree.n + 1):
-        walk_below(lists, tree, top, reach, step, context)
+        walk_below(lists, tree, top, reach, index, step, context)
 
 
 cdef void walk_below(
-    const Lists *lists, const Tree *tree, int32_t top, Reach *reach, Step step, void *context
+    const Lists *lists, const Tree *tree, int32_t top, Reach *reach, const Index *index, Step step,
+    void *context,
 ) noexcept nogil:
     """Those with one top word."""
     cdef int32_t path[MAX_DEPTH]
     path[0] = top
-    extend_tree(lists, tree, reach, path, 0, NOWHERE, 0, False, step, context)
+    extend_tree(lists, tree, reach, index, path, 0, NOWHERE, 0, False, step, context)
 
 
 cdef void extend_tree(
-    const Lists *lists, const Tree *tree, Reach *reach, const int32_t *path, int depth,
-    int64_t node, int order, bint marked, Step step, void *context,
+    const Lists *lists, const Tree *tree, Reach *reach, const Index *index, const int32_t *path,
+    int depth, int64_t node, int order, bint marked, Step step, void *context,
 ) noexcept nogil:
     """path: the words from the top to the last that joined, path[depth]."""
     cdef int32_t word
@@ -144,34 +163,49 @@ cdef void extend_tree(
     if depth + 1 < MAX_DEPTH:
         word = tree.first_child[path[depth]]
         while word:
-            extend_by(lists, tree, reach, path, depth, word, node, order, marked, step, context)
+            extend_by(
+                lists, tree, reach, index, path, depth, word, node, order, marked, step, context
+            )
             word = tree.next_sibling[word]
     for i in range(1, depth + 1):
         word = tree.next_sibling[path[i]]
         if word:
-            extend_by(lists, tree, reach, path, i - 1, word, node, order, marked, step, context)
+            extend_by(
+                lists, tree, reach, index, path, i - 1, word, node, order, marked, step, context
+            )
 
 
 cdef void extend_by(
-    const Lists *lists, const Tree *tree, Reach *reach, const int32_t *path, int depth,
-    int32_t word, int64_t node, int order, bint marked, Step step, void *context,
+    const Lists *lists, const Tree *tree, Reach *reach, const Index *index, const int32_t *path,
+    int depth, int32_t word, int64_t node, int order, bint marked, Step step, void *context,
 ) noexcept nogil:
     """By the arc into a word that hangs on path[depth]."""
     cdef int32_t longer[MAX_DEPTH]
-    cdef const int32_t *ids
-    cdef int32_t n, i
-    cdef int64_t child
+    cdef Arc arc
+    cdef int64_t child, at, first, last
+    cdef uint64_t by
     cdef int j
-    cdef bint copied = False
+    cdef bint copied = False, few
     if reach != NULL:
         marked = marked or reach.marked[word]
         if not marked and not reaches(reach, path, depth, word, order + 1):
             return
-    ids = features_of(lists, tree.first_arc + tree.members[word - 1], &n)
-    for i in range(n):
+    get_arc(lists, tree.first_arc + tree.members[word - 1], &arc)
+    few = has_few_children(index, node, arc.n, &first, &last)
+    if not few:
+        first, last = 0, arc.n
+    for at in range(first, last):
+        if few:
+            by = index.steps[at]
+            if by >> FEATURE_BITS != <uint64_t>depth or not has_feature(
+                &arc, <int32_t>(by & ((1 << FEATURE_BITS) - 1))
+            ):
+                continue
+        else:
+            by = <uint64_t>depth << FEATURE_BITS | <uint64_t>arc.ids[at]
         if reach != NULL:
             reach.has_marked = marked
-        child = step(context, node, <uint64_t>depth << FEATURE_BITS | <uint64_t>ids[i], order)
+        child = step(context, node, by, order)
         if child == NOWHERE:
             continue
         if not copied:
@@ -180,7 +214,7 @@ cdef void extend_by(
             longer[depth + 1] = word
             copied = True
         extend_tree(
-            lists, tree, reach, longer, depth + 1, child, order + 1, marked, step, context
+            lists, tree, reach, index, longer, depth + 1, child, order + 1, marked, step, context
         )
 
 
@@ -209,7 +243,7 @@ cdef int64_t add_weight(void *context, int64_t node, uint64_t step, int order) n
         return NOWHERE
     if found.reach.has_marked:
         found.total += found.weights[child]
-    return child if found.index.inner[child] else NOWHERE
+    return child if is_inner(found.index, child) else NOWHERE
 
 
 cdef struct Move:
@@ -230,7 +264,7 @@ cdef int64_t move_weight(void *context, int64_t node, uint64_t step, int order) 
     if move.reach.has_marked and may_weigh(move.slots, step):
         move.weights[child] += move.by
         move.stepped[child] += move.by * move.at
-    return child if move.index.inner[child] else NOWHERE
+    return child if is_inner(move.index, child) else NOWHERE
 
 
 cdef class PatternTable:
@@ -283,20 +317,24 @@ cdef class PatternTable:
             if parents[i] < 0 and steps[i] < <int64_t>1 << FEATURE_BITS:
                 features = max(features, steps[i] + 1)
         cdef int32_t[::1] firsts = np.full(features + 1, NOWHERE, dtype=np.int32)
-        cdef uint8_t[::1] inner = np.zeros(n + 1, dtype=np.uint8)
+        cdef const int64_t[::1] starts
+        cdef const uint32_t[::1] of_children
         cdef uint64_t[::1] bits = np.zeros(most >> 6, dtype=np.uint64)
         self.index.mask = <uint64_t>(most - 1)
         for i in range(n):
             bit = key_hash(self.patterns.keys[i]) >> 24 & self.index.mask
             bits[bit >> 6] |= <uint64_t>1 << (bit & 63)
-            if parents[i] >= 0:
-                inner[parents[i]] = 1
-            elif steps[i] < features:
+            if parents[i] < 0 and steps[i] < features:
                 firsts[steps[i]] = <int32_t>i
-        self._kept = (firsts, inner, bits)
+        numbers = np.lexsort((steps, parents))
+        above = np.asarray(parents)[numbers]
+        starts = np.searchsorted(above, np.arange(n + 1)).astype(np.int64)
+        of_children = np.append(np.asarray(steps)[numbers], 0).astype(np.uint32)
+        self._kept = (firsts, starts, of_children, bits)
         self.index.patterns = &self.patterns
         self.index.firsts, self.index.n_firsts = &firsts[0], features
-        self.index.inner, self.index.bits = &inner[0], &bits[0]
+        self.index.starts, self.index.steps = &starts[0], &of_children[0]
+        self.index.bits = &bits[0]
         return 0
 
     def __dealloc__(self):
@@ -418,8 +456,8 @@ cdef int walk(
 ) noexcept nogil:
     """Every pattern of a candidate that not all have; 1: no memory."""
     cdef Tree tree
-    cdef const int32_t *ids
-    cdef int32_t n, m
+    cdef Arc arc
+    cdef int32_t m
     cdef int32_t *numbers
     get_tree(lists, at, row, &tree)
     if trees:
@@ -427,14 +465,14 @@ cdef int walk(
         if numbers == NULL:
             return 1
         look_down(lists, at, &tree, numbers, &context.reach)
-        walk_tree(lists, &tree, &context.reach, step, context)
+        walk_tree(lists, &tree, &context.reach, context.index, step, context)
         free(numbers)
         return 0
     context.reach.has_marked = True
     for m in range(tree.n):
         if tree.members[m] >= 0 and lists.arc_differs[tree.first_arc + tree.members[m]]:
-            ids = features_of(lists, tree.first_arc + tree.members[m], &n)
-            walk_arc(&lists.slots, ids, n, step, context)
+            get_arc(lists, tree.first_arc + tree.members[m], &arc)
+            walk_arc(&lists.slots, &arc, context.index, step, context)
     return 0
 
 
@@ -482,16 +520,15 @@ cdef void score_arcs(
     const Lists *lists, Py_ssize_t at, double *values, Sum *context
 ) noexcept nogil:
     """The score of each distinct arc of a list, 0 of one that all its trees have."""
-    cdef int64_t arc, first = lists.first_arc[at]
-    cdef const int32_t *ids
-    cdef int32_t n
+    cdef int64_t i, first = lists.first_arc[at]
+    cdef Arc arc
     context.reach.has_marked = True
-    for arc in range(lists.first_arc[at + 1] - first):
+    for i in range(lists.first_arc[at + 1] - first):
         context.total = 0.0
-        if lists.arc_differs[first + arc]:
-            ids = features_of(lists, first + arc, &n)
-            walk_arc(&lists.slots, ids, n, add_weight, context)
-        values[arc] = context.total
+        if lists.arc_differs[first + i]:
+            get_arc(lists, first + i, &arc)
+            walk_arc(&lists.slots, &arc, context.index, add_weight, context)
+        values[i] = context.total
 
 
 cdef int score_trees(
@@ -515,7 +552,10 @@ cdef int score_trees(
             look_down(lists, at, &tree, numbers, &context.reach)
             last = row
         context.total = 0.0
-        walk_below(lists, &tree, lists.top_words[first + top], &context.reach, add_weight, context)
+        walk_below(
+            lists, &tree, lists.top_words[first + top], &context.reach, context.index, add_weight,
+            context,
+        )
         values[top] = context.total
     for row in range(lists.k[at]):
         out[row] = 0.0
