@@ -1040,8 +1040,20 @@ BUGS = [
     ),
     Bug(
         "the index of patterns takes inner nodes for leaves",
-        "inner[parents[i]] = 1",
-        "inner[parents[i]] = 0",
+        "return child if is_inner(found.index, child) else NOWHERE",
+        "return NOWHERE if is_inner(found.index, child) else child",
+        (MINING,),
+    ),
+    Bug(
+        "a tree's patterns hang on any word of the path where a node has few children",
+        "if by >> FEATURE_BITS != <uint64_t>depth or not has_feature(",
+        "if not has_feature(",
+        (MINING,),
+    ),
+    Bug(
+        "an arc has all features that a node with few children goes on by",
+        "if has_feature(arc, <int32_t>index.steps[at]):",
+        "if True:",
         (MINING,),
     ),
     Bug(

@@ -76,8 +76,9 @@ cdef class Corpus:
         cdef const int32_t[::1] top_words = _joined([found[:, 1] for found in tops])
         bits = _bits_of_arcs(starts, all_ids)
         self._kept = (
-            bits, starts, k, n, first_arc, first_member, first_node, all_ids, all_members, first_child,
-            next_sibling, differs, marked, first_mark, first_top, all_nodes, top_rows, top_words,
+            bits, starts, k, n, first_arc, first_member, first_node, all_ids, all_members,
+            first_child, next_sibling, differs, marked, first_mark, first_top, all_nodes, top_rows,
+            top_words,
         )
         self.lists.arc_differs, self.lists.marked = &differs[0], &marked[0]
         self.lists.first_mark, self.lists.first_top = &first_mark[0], &first_top[0]

@@ -93,8 +93,8 @@ cdef int64_t add_pattern(
 ) noexcept nogil
 cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
 
-# Patterns of one arc, or part; slots: those of its features.  index: of the patterns that the walk is
-# for, to pass over other steps; NULL where all that occurs is asked for.
+# Patterns of one arc, or part; slots: those of its features.  index: of the patterns that the walk
+# is for, to pass over other steps; NULL where all that occurs is asked for.
 cdef void walk_arc(
     const Slots *slots, const Arc *arc, const Index *index, Step step, void *context
 ) noexcept nogil
