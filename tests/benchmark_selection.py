@@ -10,8 +10,8 @@ line of JSON in OUT (replaced where it is there).  Weights of the parsers' score
 on dev, as in the paper; test is scored once.
 
 Rows: base, the parser's first tree; oracle, the best of each list; model, the model's reranker;
-kernel:2, kernel:4, kernel:8 and kernel:tree, kernel perceptrons that learn from ten parts of the
-lists and vote; and the spaces of `tk-spacy select`, each with ":l1" for the L1-regularised model
+kernel:2, kernel:whole (of degree 2, over whole trees' vectors), kernel:4, kernel:8 and kernel:tree,
+kernel perceptrons that learn from ten parts of the lists and vote; and the spaces of `tk-spacy select`, each with ":l1" for the L1-regularised model
 that selected the features.
 """
 
@@ -49,7 +49,8 @@ from tk_spacy.workflows.model import main_source, open_model
 from tk_spacy.workflows.train.treebanks import find_treebank
 
 ROWS = (
-    "base", "oracle", "model", "kernel:2", "kernel:4", "kernel:8", "kernel:tree", "templates",
+    "base", "oracle", "model", "kernel:2", "kernel:whole", "kernel:4", "kernel:8", "kernel:tree",
+    "templates",
     "quadratic", "biquadratic", "eighth", "tree", "slots", "kernel",
     "quadratic:l1", "biquadratic:l1", "tree:l1", "slots:l1", "kernel:l1",
 )  # fmt: skip
@@ -150,6 +151,7 @@ def of_kernel(data: Data, kernel: str, threads: int | None) -> dict[str, Any]:
     ]
     makes: dict[str, Callable[[], Any]] = {
         "tree": TreeModel,
+        "whole": lambda: PolynomialModel(len(basic), 2, whole_trees=True),
         **{str(d): lambda d=d: PolynomialModel(len(basic), d) for d in (2, 4, 8)},
     }
     started = time.perf_counter()
