@@ -11,8 +11,8 @@ on dev, as in the paper; test is scored once.
 
 Rows: base, the parser's first tree; oracle, the best of each list; model, the model's reranker;
 kernel:2, kernel:whole (of degree 2, over whole trees' vectors), kernel:4, kernel:8 and kernel:tree,
-kernel perceptrons that learn from ten parts of the lists and vote; and the spaces of `tk-spacy select`, each with ":l1" for the L1-regularised model
-that selected the features.
+kernel perceptrons that learn from ten parts of the lists and vote; and the spaces of `tk-spacy
+select`, each with ":l1" for the L1-regularised model that selected the features.
 """
 
 from __future__ import annotations

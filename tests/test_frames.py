@@ -113,7 +113,7 @@ def test_frames_are_features_only() -> None:
 
 
 def test_parts_of_fourth_order_have_features_of_all_their_words() -> None:
-    """1 heads 2, and 2 heads 3, 4 and 5: the sibling of 5's sibling, and 2's head, tell it apart."""
+    """1 heads 2, and 2 heads 3, 4 and 5: the part of 5 has them all."""
     heads = np.array([[0, 1, 2, 2, 2]], dtype=np.int32)
     labels = np.array([[3, 4, 5, 6, 7]], dtype=np.int32)
     rows, _, _ = extract_parts(heads, labels, GRAND_TRI_SIBLING)
