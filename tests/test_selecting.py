@@ -10,6 +10,7 @@ import pytest
 from test_gradient_mining import N_FEATURES, counted, spelled
 from test_kernel_perceptron import random_lists
 
+from tk_spacy.selection import gradient_mining, selecting
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
@@ -112,8 +113,30 @@ def test_a_limit_keeps_what_was_there():
     assert max(found.table.orders) == 2
     settings = replace(settings, max_patterns=64)
     found = select_features(corpus, gold, settings)
-    assert found.stopped == "more than 64 patterns in pre-training; it has none"
+    assert found.stopped == "more than 64 patterns in pre-training; nothing is selected"
     assert len(found.table) == 0
+
+
+@pytest.mark.parametrize(("call", "place"), [(1, "pre-training"), (2, "iteration 1")])
+def test_what_was_there_is_kept_where_memory_ends(monkeypatch, call, place):
+    lists, _, gold = random_lists(13, 30)
+    corpus = Corpus(lists, N_FEATURES)
+    calls = []
+
+    def mine(*args, **options):
+        calls.append(None)
+        if len(calls) == call:
+            raise MemoryError("no memory for so many patterns")
+        return gradient_mining.mine(*args, **options)
+
+    settings = MiningSettings(max_order=2, threshold=0, pretraining=3, iterations=5)
+    before = select_features(corpus, gold, replace(settings, iterations=0))
+    monkeypatch.setattr(selecting, "mine", mine)
+    found = select_features(corpus, gold, settings)
+    assert found.stopped is not None
+    assert found.stopped.startswith(f"no memory for so many patterns in {place}; ")
+    assert found.weights.tolist() == ([] if call == 1 else before.weights.tolist())
+    assert len(before.selected) > 0
 
 
 @pytest.mark.parametrize("trees", [False, True])
