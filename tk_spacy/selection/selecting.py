@@ -33,7 +33,7 @@ class MiningSettings:
     max_order: features of a pattern, at most: the degree of the polynomial kernel.
     threshold: C.  step: of a weight, constant.
     iterations: M, at most; mining ends before where no sample is wrong, or where the loss has not
-        fallen for `patience` of them.
+        fallen for more than `patience` of them.
     pretraining: passes of a perceptron over patterns of one and two features, which gives the first
         weights; 0 to begin with none.
     contested: leave out of the counts what the right and the chosen tree have in common; the same
