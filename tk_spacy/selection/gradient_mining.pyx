@@ -40,8 +40,8 @@ from tk_spacy.selection.corpus cimport (
     Arc, Corpus, Lists, Slots, Tree, get_arc, get_tree, spread_marks,
 )
 from tk_spacy.selection.patterns cimport (
-    FEATURE_BITS, MAX_DEPTH, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern, free_patterns,
-    make_patterns, may_weigh, parent_of, pattern_key, walk_arc, walk_tree,
+    FEATURE_BITS, MAX_DEPTH, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern,
+    free_patterns, make_patterns, may_weigh, parent_of, pattern_key, walk_arc, walk_tree,
 )
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
