@@ -11,6 +11,7 @@ from test_gradient_mining import N_FEATURES, counted, spelled
 from test_kernel_perceptron import random_lists
 
 from tk_spacy.selection import gradient_mining, selecting
+from tk_spacy.selection.basic import ArcLists
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
@@ -174,3 +175,33 @@ def test_refuses_patterns_that_are_no_trie():
         Corpus(lists, (1 << 25) + 1)
     with pytest.raises(ValueError, match="2 right candidates for 3 lists"):
         select_features(Corpus(lists, N_FEATURES), gold[:2], MiningSettings())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"starts": [0, 10**9, 2, 3, 4]},
+            r"starts\[1\] is 1000000000, expected numbers from 0 to 4",
+        ),
+        ({"starts": [0, 2, 1, 3, 4]}, r"starts\[2\] is 1, expected numbers from 0 to 4"),
+        ({"starts": []}, "starts are empty"),
+        ({"starts": [1, 1, 2, 3, 4]}, "do not fit together"),
+        ({"starts": [0, 1, 2, 3, 3]}, "do not fit together"),
+        ({"ids": [0, 0, 0, 1]}, r"ids\[3\] is 1, expected 0 to 0"),
+        ({"members": [[0, 1], [2, 4]]}, r"members\[3\] is 4, expected 0 to 3"),
+        ({"members": [[0, 1], [2, -1]]}, r"members\[3\] is -1, expected 0 to 3"),
+        ({"members": [[0, 1]]}, "do not fit together"),
+        ({"heads": [[0, 1], [3, 0]]}, r"heads\[2\] is 3, expected 0 to 2"),
+    ],
+)
+def test_refuses_lists_whose_arrays_do_not_fit(change, message):
+    arrays = {
+        "heads": [[0, 1], [2, 0]],
+        "members": [[0, 1], [2, 3]],
+        "starts": [0, 1, 2, 3, 4],
+        "ids": [0, 0, 0, 0],
+    }
+    given = {name: np.array(a, dtype=np.int32) for name, a in {**arrays, **change}.items()}
+    with pytest.raises(ValueError, match=message):
+        Corpus([ArcLists(**given)], 1)
