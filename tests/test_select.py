@@ -558,6 +558,11 @@ def test_select_says_where_no_basic_feature_is_left(tmp_path: Path) -> None:
         (("--max-order", 3), 1, "max order is 3; it must be from 1 to 2"),
         (("--space", "slots", "--max-order", 1), 1, "max order has no effect in the space slots"),
         (("--space", "kernel", "--labelled"), 1, "labelled has no effect in the space kernel"),
+        (
+            ("--space", "templates", "--learner", "l1"),
+            1,
+            "learner l1 has no effect in the space te",
+        ),
         (("--space", "kernel", "--most", 0), 1, "most is 0; it must be from 1"),
         (("--min-count", 0), 1, "min count is 0; it must be from 1"),
         (("--min-count", 100000), 0, ""),

@@ -113,6 +113,11 @@ class SelectionSettings:
         if self.learner not in LEARNERS:
             raise UserError(f"unknown learner {self.learner!r}; choose from {', '.join(LEARNERS)}")
         degree = SPACES[self.space].degree
+        if SPACES[self.space].kind == "templates" and self.learner != "perceptron":
+            raise UserError(
+                f"learner {self.learner} has no effect in the space {self.space}, where nothing is "
+                "mined; leave it out"
+            )
         if SPACES[self.space].kind not in ("arcs", "trees"):
             for words, given in (("max order", self.max_order), ("labelled", self.labelled)):
                 if given:
