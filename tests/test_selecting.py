@@ -89,6 +89,50 @@ def test_selection_is_the_papers_algorithm(trees, n_threads):
     assert found.stopped is None
 
 
+def hinge_loss(candidates, patterns, gold, weights):
+    total = 0.0
+    for row, counts, right in zip(candidates, patterns, gold, strict=True):
+        alike = same_trees(row, right)
+        own = score(counts[right], weights)
+        others = [score(c, weights) + 1 for c, a in zip(counts, alike, strict=True) if not a]
+        total += max([0, *(other - own for other in others)])
+    return total
+
+
+@pytest.mark.parametrize("patience", [0, 1, 4])
+def test_mining_ends_where_the_loss_does_not_fall(patience):
+    lists, candidates, gold = random_lists(12, 25)
+    corpus, patterns = Corpus(lists, N_FEATURES), every_pattern(candidates, trees=False)
+    settings = MiningSettings(
+        max_order=2, threshold=2, pretraining=0, patience=100, filter_bytes=1 << 10
+    )
+    losses = []
+    for iterations in range(16):
+        found = select_features(corpus, gold, replace(settings, iterations=iterations))
+        names = spelled(found.table.parents, found.table.steps, trees=False)
+        weights = {names[i]: found.weights[i] for i in found.selected}
+        losses.append(hinge_loss(candidates, patterns, gold, weights))
+    fell = [at for at, loss in enumerate(losses) if loss < min(losses[:at], default=np.inf)]
+    end = next(at for at in range(16) if at - max(f for f in fell if f <= at) > patience)
+    assert fell[0] < end < 15
+    found = select_features(corpus, gold, replace(settings, iterations=16, patience=patience))
+    assert len(found.history) == end
+    assert found.stopped is None
+
+
+def test_mining_ends_where_no_sample_is_wrong():
+    lists, candidates, gold = random_lists(11, 2)
+    corpus = Corpus(lists, N_FEATURES)
+    settings = MiningSettings(max_order=MOST, threshold=0, pretraining=20, iterations=50)
+    found = select_features(corpus, gold, settings)
+    patterns = every_pattern(candidates, trees=False)
+    names = spelled(found.table.parents, found.table.steps, trees=False)
+    weights = {names[i]: found.weights[i] for i in found.selected}
+    assert hinge_loss(candidates, patterns, gold, weights) == 0
+    assert len(found.history) < settings.patience
+    assert len(found.selected) > 0
+
+
 @pytest.mark.parametrize("trees", [False, True])
 def test_pre_training_leaves_fewer_samples_wrong(trees):
     lists, _, gold = random_lists(12, 40)
