@@ -7,7 +7,8 @@ MODEL is a model that `tk-spacy train` made from TREEBANK (a folder of a UD rele
 LISTS is its work directory, with train.kbest.conllu, dev.kbest.conllu and
 test.kbest.conllu.  Each row runs in a process of its own, whose memory is told, and becomes a
 line of JSON in OUT (replaced where it is there).  Weights of the parsers' scores are tuned
-on dev, as in the paper; test is scored once.
+on dev, as in the paper; test is scored once.  Options are those of the spaces; kernel perceptrons
+read `add_gold` alone, and base, oracle and model none.
 
 Rows: base, the parser's first tree; oracle, the best of each list; model, the model's reranker;
 kernel:2, kernel:whole (of degree 2, over whole trees' vectors), kernel:4, kernel:8 and kernel:tree,
@@ -40,7 +41,7 @@ from tk_spacy.reranker.explicit_training import (
 )
 from tk_spacy.reranker.interpolation import TuningList, tune
 from tk_spacy.reranker.model import Pair, Reranker
-from tk_spacy.reranker.training import combine_lists
+from tk_spacy.reranker.training import combine_lists, with_gold
 from tk_spacy.selection.basic import BasicFeatures
 from tk_spacy.selection.perceptron import Committee, PolynomialModel, TreeModel
 from tk_spacy.treebank.conllu import Sentence, load_treebank
@@ -138,13 +139,23 @@ def first_trees(trees: CandidateList) -> Float64:
     )
 
 
-def of_kernel(data: Data, kernel: str, threads: int | None) -> dict[str, Any]:
-    """A committee of kernel perceptrons; a candidate's own score is the share of its votes."""
+def of_kernel(
+    data: Data, kernel: str, options: dict[str, Any], threads: int | None
+) -> dict[str, Any]:
+    """A committee of kernel perceptrons; a candidate's own score is the number of its votes.
+
+    options: `add_gold` alone is read.
+    """
     pairs = data.pairs["train"]
+    if options.get("add_gold"):
+        pairs = [
+            (s, with_gold(gold, trees))
+            for gold, (s, trees) in zip(data.gold["train"], pairs, strict=True)
+        ]
     basic = BasicFeatures.fit(data.model.schema, [s for s, _ in pairs], [t for _, t in pairs])
     arcs = {
         part: basic.encode_all([s for s, _ in of_part], [t for _, t in of_part])
-        for part, of_part in data.pairs.items()
+        for part, of_part in {**data.pairs, "train": pairs}.items()
     }
     oracles = [
         trees.oracle(gold) for gold, (_, trees) in zip(data.gold["train"], pairs, strict=True)
@@ -246,7 +257,7 @@ def row(
         own, speed = own_scores(data, data.model, threads)
         found = {"sentences_per_second": speed, **data.scored(data.tuned(own))}
     elif kind == "kernel" and more not in ("", "l1"):
-        found = of_kernel(data, more, threads)
+        found = of_kernel(data, more, json.loads(options), threads)
     else:
         found = of_space(data, kind, more or "perceptron", json.loads(options), threads)
     line = {"row": name, "treebank": treebank.name, "peak_bytes": peak_memory(), **found}
@@ -286,7 +297,7 @@ def table(files: list[Path], part: str = "test") -> None:
             "| templates | peak, GiB | sentences/s |"
         )
         typer.echo("|---|" + "---:|" * 9)
-        for line in sorted(lines, key=lambda item: ROWS.index(item["row"])):
+        for line in sorted(lines, key=lambda item: [*ROWS, item["row"]].index(item["row"])):
             scores: Sequence[float] = list(line[part].values())
             cells = [
                 line["row"], *(f"{value:.2f}" for value in scores),

@@ -18,6 +18,7 @@ from tk_spacy.selection.gradient_mining import (
     mine,
     nothing_carried,
 )
+from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
 
 N_FEATURES = 6
@@ -260,3 +261,39 @@ def test_refuses_what_does_not_fit():
         mine(corpus, [1], [0], [1], nothing_carried(), filter_bytes=48, **options)
     with pytest.raises(ValueError, match=f"3 parts, expected {PARTS}"):
         mine(corpus, [1], [0], [1], nothing_carried()[:3], **options)
+
+
+@pytest.mark.parametrize(
+    ("parents", "steps", "message"),
+    [
+        ([10**7], [0], "carried pattern 0 extends 10000000 by 0, expected one before it"),
+        ([0], [0], "carried pattern 0 extends 0 by 0"),
+        ([-2], [0], "carried pattern 0 extends -2 by 0"),
+        ([-1], [N_FEATURES], f"carried pattern 0 extends -1 by {N_FEATURES}"),
+        ([-1], [-1], "carried pattern 0 extends -1 by -1"),
+        ([-1], [127 << 25], "carried pattern 0 extends -1 by 4261412864"),
+        ([-1, -1], [0, 0], "carried pattern 1 is there twice"),
+        (list(range(-1, 255)), [0] * 256, "carried pattern 255 has over 255 features"),
+    ],
+)
+def test_refuses_carried_patterns_that_are_no_trie(parents, steps, message):
+    lists, _, _ = random_lists(3, 2)
+    carried = nothing_carried()
+    carried[0] = np.array(parents), np.array(steps), np.ones(len(parents))
+    with pytest.raises(ValueError, match=message):
+        mine(Corpus(lists, N_FEATURES), [1], [0], [1], carried, trees=True, threshold=1)
+
+
+def test_refuses_patterns_of_trees_among_arcs():
+    lists, _, gold = random_lists(3, 2)
+    arcs = Corpus(lists, N_FEATURES, trees=False)
+    table = PatternTable([-1], [0], trees=True)
+    for work in (
+        lambda: table.scores(arcs, [1.0]),
+        lambda: table.list_scores(arcs, 1, [1.0]),
+        lambda: table.move(arcs, 1, 0, 1.0, np.ones(1), np.ones(1), 1.0),
+        lambda: train_linear(table, arcs, gold),
+        lambda: mine(arcs, [1], [0], [1], nothing_carried(), trees=True, threshold=1),
+    ):
+        with pytest.raises(ValueError, match="patterns of trees in a corpus of other parts"):
+            work()

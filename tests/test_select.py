@@ -473,9 +473,45 @@ def test_select_stops_at_the_limit_of_memory_and_keeps_what_it_had(
     assert re.fullmatch(
         rf"more than {most} patterns in iteration 1; what it had before is kept", told["stopped"]
     )
-    assert f"Warning: mining ended before its time: {told['stopped']}" in result.stderr
+    assert (
+        f"Warning: mining ended before its time: {told['stopped']}; give a higher --threshold, or "
+        "more --memory\n"
+    ) in result.stderr
     assert 0 < told["features"] < most
     assert len(open_model(out).reranker.explicit) > 30
+
+
+def test_select_without_memory_for_anything_is_not_told_to_take_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explicit_training, "peak_memory", lambda: 0)
+    result = invoke(
+        *arguments(tmp_path / "m"), *flags(space="tree", threshold=0.5), "--memory", 0.001
+    )
+    assert result.exit_code == 0, result.output
+    warnings = [line for line in result.stderr.splitlines() if "--threshold" in line]
+    assert warnings == [
+        "Warning: mining ended before its time: more than 4194 patterns in pre-training; nothing "
+        "is selected; give a higher --threshold, or more --memory"
+    ]
+    assert (
+        "Warning: no feature was selected: the model chooses by the parsers' scores alone\n"
+    ) in result.stderr
+    assert re.search(r"│ tree +│0\.5 │", result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("space", ["quadratic", "slots"])
+def test_select_refuses_more_basic_features_than_have_numbers(
+    space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explicit_training, "MAX_FEATURES", 50)
+    result = invoke(*arguments(tmp_path / "m"), "--space", space)
+    assert result.exit_code == 1
+    assert re.fullmatch(
+        r"Error: there are [\d,]+ basic features, and 50 can be numbered; raise min count",
+        result.stderr.splitlines()[-1],
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_select_refuses_less_memory_than_the_lists_take(tmp_path: Path) -> None:
@@ -492,10 +528,17 @@ def test_select_refuses_less_memory_than_the_lists_take(tmp_path: Path) -> None:
 def test_select_warns_where_nothing_is_selected(tmp_path: Path) -> None:
     result = invoke(*arguments(tmp_path / "m"), "--threshold", 1e8)
     assert result.exit_code == 0, result.output
-    assert "Warning: no feature was selected: the model chooses by the parsers' scores" in (
-        result.stderr
-    )
+    assert (
+        "Warning: no feature was selected: the model chooses by the parsers' scores alone; give a "
+        "lower --threshold\n"
+    ) in result.stderr
     assert len(open_model(tmp_path / "m").reranker.explicit) == 0
+
+
+def test_select_says_where_no_basic_feature_is_left(tmp_path: Path) -> None:
+    result = invoke(*arguments(tmp_path / "m"), "--min-count", 100000)
+    assert result.exit_code == 0, result.output
+    assert ("alone; give a lower --min-count, all basic features are left out\n") in result.stderr
 
 
 # Refusals
@@ -515,6 +558,11 @@ def test_select_warns_where_nothing_is_selected(tmp_path: Path) -> None:
         (("--max-order", 3), 1, "max order is 3; it must be from 1 to 2"),
         (("--space", "slots", "--max-order", 1), 1, "max order has no effect in the space slots"),
         (("--space", "kernel", "--labelled"), 1, "labelled has no effect in the space kernel"),
+        (
+            ("--space", "templates", "--learner", "l1"),
+            1,
+            "learner l1 has no effect in the space te",
+        ),
         (("--space", "kernel", "--most", 0), 1, "most is 0; it must be from 1"),
         (("--min-count", 0), 1, "min count is 0; it must be from 1"),
         (("--min-count", 100000), 0, ""),

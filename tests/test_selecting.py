@@ -10,6 +10,8 @@ import pytest
 from test_gradient_mining import N_FEATURES, counted, spelled
 from test_kernel_perceptron import random_lists
 
+from tk_spacy.selection import gradient_mining, selecting
+from tk_spacy.selection.basic import ArcLists
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
@@ -87,6 +89,50 @@ def test_selection_is_the_papers_algorithm(trees, n_threads):
     assert found.stopped is None
 
 
+def hinge_loss(candidates, patterns, gold, weights):
+    total = 0.0
+    for row, counts, right in zip(candidates, patterns, gold, strict=True):
+        alike = same_trees(row, right)
+        own = score(counts[right], weights)
+        others = [score(c, weights) + 1 for c, a in zip(counts, alike, strict=True) if not a]
+        total += max([0, *(other - own for other in others)])
+    return total
+
+
+@pytest.mark.parametrize("patience", [0, 1, 4])
+def test_mining_ends_where_the_loss_does_not_fall(patience):
+    lists, candidates, gold = random_lists(12, 25)
+    corpus, patterns = Corpus(lists, N_FEATURES), every_pattern(candidates, trees=False)
+    settings = MiningSettings(
+        max_order=2, threshold=2, pretraining=0, patience=100, filter_bytes=1 << 10
+    )
+    losses = []
+    for iterations in range(16):
+        found = select_features(corpus, gold, replace(settings, iterations=iterations))
+        names = spelled(found.table.parents, found.table.steps, trees=False)
+        weights = {names[i]: found.weights[i] for i in found.selected}
+        losses.append(hinge_loss(candidates, patterns, gold, weights))
+    fell = [at for at, loss in enumerate(losses) if loss < min(losses[:at], default=np.inf)]
+    end = next(at for at in range(16) if at - max(f for f in fell if f <= at) > patience)
+    assert fell[0] < end < 15
+    found = select_features(corpus, gold, replace(settings, iterations=16, patience=patience))
+    assert len(found.history) == end
+    assert found.stopped is None
+
+
+def test_mining_ends_where_no_sample_is_wrong():
+    lists, candidates, gold = random_lists(11, 2)
+    corpus = Corpus(lists, N_FEATURES)
+    settings = MiningSettings(max_order=MOST, threshold=0, pretraining=20, iterations=50)
+    found = select_features(corpus, gold, settings)
+    patterns = every_pattern(candidates, trees=False)
+    names = spelled(found.table.parents, found.table.steps, trees=False)
+    weights = {names[i]: found.weights[i] for i in found.selected}
+    assert hinge_loss(candidates, patterns, gold, weights) == 0
+    assert len(found.history) < settings.patience
+    assert len(found.selected) > 0
+
+
 @pytest.mark.parametrize("trees", [False, True])
 def test_pre_training_leaves_fewer_samples_wrong(trees):
     lists, _, gold = random_lists(12, 40)
@@ -112,8 +158,30 @@ def test_a_limit_keeps_what_was_there():
     assert max(found.table.orders) == 2
     settings = replace(settings, max_patterns=64)
     found = select_features(corpus, gold, settings)
-    assert found.stopped == "more than 64 patterns in pre-training; it has none"
+    assert found.stopped == "more than 64 patterns in pre-training; nothing is selected"
     assert len(found.table) == 0
+
+
+@pytest.mark.parametrize(("call", "place"), [(1, "pre-training"), (2, "iteration 1")])
+def test_what_was_there_is_kept_where_memory_ends(monkeypatch, call, place):
+    lists, _, gold = random_lists(13, 30)
+    corpus = Corpus(lists, N_FEATURES)
+    calls = []
+
+    def mine(*args, **options):
+        calls.append(None)
+        if len(calls) == call:
+            raise MemoryError("no memory for so many patterns")
+        return gradient_mining.mine(*args, **options)
+
+    settings = MiningSettings(max_order=2, threshold=0, pretraining=3, iterations=5)
+    before = select_features(corpus, gold, replace(settings, iterations=0))
+    monkeypatch.setattr(selecting, "mine", mine)
+    found = select_features(corpus, gold, settings)
+    assert found.stopped is not None
+    assert found.stopped.startswith(f"no memory for so many patterns in {place}; ")
+    assert found.weights.tolist() == ([] if call == 1 else before.weights.tolist())
+    assert len(before.selected) > 0
 
 
 @pytest.mark.parametrize("trees", [False, True])
@@ -151,3 +219,33 @@ def test_refuses_patterns_that_are_no_trie():
         Corpus(lists, (1 << 25) + 1)
     with pytest.raises(ValueError, match="2 right candidates for 3 lists"):
         select_features(Corpus(lists, N_FEATURES), gold[:2], MiningSettings())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"starts": [0, 10**9, 2, 3, 4]},
+            r"starts\[1\] is 1000000000, expected numbers from 0 to 4",
+        ),
+        ({"starts": [0, 2, 1, 3, 4]}, r"starts\[2\] is 1, expected numbers from 0 to 4"),
+        ({"starts": []}, "starts are empty"),
+        ({"starts": [1, 1, 2, 3, 4]}, "do not fit together"),
+        ({"starts": [0, 1, 2, 3, 3]}, "do not fit together"),
+        ({"ids": [0, 0, 0, 1]}, r"ids\[3\] is 1, expected 0 to 0"),
+        ({"members": [[0, 1], [2, 4]]}, r"members\[3\] is 4, expected 0 to 3"),
+        ({"members": [[0, 1], [2, -1]]}, r"members\[3\] is -1, expected 0 to 3"),
+        ({"members": [[0, 1]]}, "do not fit together"),
+        ({"heads": [[0, 1], [3, 0]]}, r"heads\[2\] is 3, expected 0 to 2"),
+    ],
+)
+def test_refuses_lists_whose_arrays_do_not_fit(change, message):
+    arrays = {
+        "heads": [[0, 1], [2, 0]],
+        "members": [[0, 1], [2, 3]],
+        "starts": [0, 1, 2, 3, 4],
+        "ids": [0, 0, 0, 0],
+    }
+    given = {name: np.array(a, dtype=np.int32) for name, a in {**arrays, **change}.items()}
+    with pytest.raises(ValueError, match=message):
+        Corpus([ArcLists(**given)], 1)

@@ -20,12 +20,16 @@ import pytest
 from sampling_parsers import random_parser, random_sentence
 from search_kernels import random_kernel
 from test_long_sentences import long_sentence
+from test_projective import scorer_of, trained
 from trainings import parser_training, parsers_training
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parallel.prefetch import made_ahead
 from tk_spacy.parallel.stopping import Stop, Stopped, raise_if_stopped
+from tk_spacy.parsers.projective import decoder
+from tk_spacy.parsers.projective.labels import Labeller, label_trees
 from tk_spacy.parsers.sampling.parser import SamplingParser
+from tk_spacy.parsers.sampling.search.words import encode
 from tk_spacy.parsers.spacy_transition.loading import load_pipeline
 from tk_spacy.parsers.spacy_transition.source import SpacySource
 from tk_spacy.treebank.conllu import Sentence, write_conllu
@@ -104,6 +108,28 @@ def test_search_with_a_kernel_hears_signals(n_threads: int) -> None:
     parser = replace(parser, kernel=kernel)
     with alarm():
         list(parser.parse([sentence], n_threads=n_threads))
+
+
+@needs_alarm
+@THREADS
+@pytest.mark.parametrize("work", ["kept_heads", "decode", "score_trees", "label_trees"])
+def test_projective_searches_hear_signals(work: str, n_threads: int) -> None:
+    parser = trained()
+    corpus = encode(parser.schema, [random_sentence(np.random.default_rng(7), 100)] * 1500)
+    where = corpus.fields, corpus.starts, corpus.lengths
+    owners = np.arange(0, 25 * len(corpus) + 1, 25, dtype=np.int32)
+    chains = np.tile(np.maximum(np.arange(101, dtype=np.int32) - 1, 0), int(owners[-1]))
+    labeller = Labeller(parser.label_weights, parser.places, morph_end=parser.schema.n_columns)
+    works: dict[str, Callable[[], object]] = {
+        "kept_heads": lambda: decoder.kept_heads(scorer_of(parser), *where, n_threads=n_threads),
+        "decode": lambda: decoder.decode(scorer_of(parser), *where, n_threads=n_threads),
+        "score_trees": lambda: decoder.score_trees(
+            scorer_of(parser), *where, owners, chains, n_threads=n_threads
+        ),
+        "label_trees": lambda: label_trees(labeller, *where, owners, chains, n_threads=n_threads),
+    }
+    with alarm():
+        works[work]()
 
 
 @needs_alarm

@@ -139,3 +139,15 @@ def test_refuses_what_does_not_fit():
         common_subtrees(forest, arcs, forest, arcs, decay=0)
     with pytest.raises(ValueError, match="names an arc beyond the 1 that have features"):
         common_subtrees(forest, ragged([[0]]), forest, arcs)
+    for starts, ids, message in (
+        ([0, 10**8, 2 * 10**8], [0, 0], r"starts\[1\] is 100000000, expected numbers from 0 to 2"),
+        ([0, 2, 1], [0, 0], r"starts\[2\] is 1, expected numbers"),
+        ([1, 2, 2], [0, 0], r"starts\[0\] is 1, expected 0"),
+        ([], [], "starts are empty"),
+        ([0, 1, 2], [0, -1], r"ids\[1\] is -1, expected 0"),
+    ):
+        bad = np.array(starts, dtype=np.int32), np.array(ids, dtype=np.int32)
+        with pytest.raises(ValueError, match=message):
+            common_subtrees(forest, arcs, forest, bad)
+        with pytest.raises(ValueError, match=message):
+            TreeSupport().append(forest, bad, np.ones(3), weight=1.0, averaged=1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,14 +145,25 @@ def select_cli(
                 strongest=strongest, overwrite=overwrite, n_threads=threads, progress=progress,
             )  # fmt: skip
         shell.result([_scores(told), _costs(told), _strongest(told)], told)
-        if told["stopped"]:
-            shell.warn(f"mining ended before its time: {told['stopped']}")
-        if not told["features"] and SPACES[space].kind != "templates":
-            shell.warn(
-                "no feature was selected: the model chooses by the parsers' scores alone; give a "
-                "lower --threshold"
-            )
+        for warning in _warnings(told, settings):
+            shell.warn(warning)
         shell.say(f"Model: {output}")
+
+
+def _warnings(told: Mapping[str, Any], settings: SelectionSettings) -> Iterator[str]:
+    """What a user should know of a selection, and what to do about it."""
+    kind = SPACES[settings.space].kind
+    if told["stopped"]:
+        more = "" if settings.memory is None else ", or more --memory"
+        yield (f"mining ended before its time: {told['stopped']}; give a higher --threshold{more}")
+    if told["features"] or kind == "templates":
+        return
+    cure = "; give a lower --threshold"
+    if told["stopped"] or kind == "support":
+        cure = ""
+    elif not told["basic_features"]:
+        cure = "; give a lower --min-count, all basic features are left out"
+    yield f"no feature was selected: the model chooses by the parsers' scores alone{cure}"
 
 
 def _scores(told: Mapping[str, Any]) -> Table:
@@ -183,7 +194,7 @@ def _costs(told: Mapping[str, Any]) -> Table:
         title="Selection",
         columns=(
             Column("space", "space", align="left"),
-            Column("C", "threshold", digits=0),
+            Column("C", "threshold"),
             Column("basic features", "basic_features"),
             Column("features", "features"),
             Column("templates", "templates"),
@@ -193,7 +204,7 @@ def _costs(told: Mapping[str, Any]) -> Table:
         ),
         rows=(
             (
-                told["space"], told["threshold"], told["basic_features"], told["features"],
+                told["space"], f"{told['threshold']:g}", told["basic_features"], told["features"],
                 told["templates"], seconds.get("mining"), seconds.get("perceptron"),
                 told["peak_bytes"] / MEBIBYTE,
             ),

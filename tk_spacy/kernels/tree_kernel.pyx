@@ -19,12 +19,14 @@ from libc.stdlib cimport calloc, free, malloc
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked
+from tk_spacy.utils.index_checks cimport check_starts, check_values
 from tk_spacy.parallel.threads import effective_n_threads
 
 MOST = 1e150
 """Larger numbers of common subtrees count as this one, so that sums and products stay finite."""
 
 cdef double MOST_ = MOST
+cdef int32_t MOST_ID = 0x7FFFFFFF
 
 
 cdef struct Trees:
@@ -52,6 +54,7 @@ def common_subtrees(forest_a, arcs_a, forest_b, arcs_b, *, decay=1.0):
 
     forest_a, forest_b: each a Forest.  arcs_a, arcs_b: the features of their arcs, (starts, ids) as
     in ArcLists, numbered alike.  Returns float64[a, b], exact up to 2 ** 53 with a decay of 1.
+    Raises ValueError for features that do not fit, MemoryError.
     """
     out = np.zeros((forest_a.n_nodes, forest_b.n_nodes))
     _check_decay(decay)
@@ -157,6 +160,10 @@ cdef class _Holder:
         cdef const int32_t[::1] feature_starts = starts, feature_ids = ids
         cdef const double[::1] weights
         cdef Py_ssize_t n_arcs = feature_starts.shape[0] - 1
+        check_starts(feature_starts, feature_ids.shape[0], "starts")
+        if feature_starts[0] != 0:
+            raise ValueError(f"starts[0] is {feature_starts[0]}, expected 0")
+        check_values(feature_ids, 0, MOST_ID, "ids")
         if arcs.shape[0] and not 0 <= min(forest.child_arcs) <= max(forest.child_arcs) < n_arcs:
             raise ValueError(f"a forest names an arc beyond the {n_arcs} that have features")
         self._kept = (forest, starts, ids, values)

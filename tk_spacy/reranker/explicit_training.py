@@ -30,7 +30,7 @@ from tk_spacy.selection.combinations.learning import mine_combinations, relearne
 from tk_spacy.selection.combinations.model import CombinationModel
 from tk_spacy.selection.combinations.slot_features import SlotFeatures, encode_lists
 from tk_spacy.selection.combinations.slot_space import SlotSpace
-from tk_spacy.selection.corpus import Corpus
+from tk_spacy.selection.corpus import MAX_FEATURES, Corpus
 from tk_spacy.selection.explicit import ExplicitModel
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.model import SelectedFeatures
@@ -113,6 +113,11 @@ class SelectionSettings:
         if self.learner not in LEARNERS:
             raise UserError(f"unknown learner {self.learner!r}; choose from {', '.join(LEARNERS)}")
         degree = SPACES[self.space].degree
+        if SPACES[self.space].kind == "templates" and self.learner != "perceptron":
+            raise UserError(
+                f"learner {self.learner} has no effect in the space {self.space}, where nothing is "
+                "mined; leave it out"
+            )
         if SPACES[self.space].kind not in ("arcs", "trees"):
             for words, given in (("max order", self.max_order), ("labelled", self.labelled)):
                 if given:
@@ -306,6 +311,7 @@ def _of_arcs(before: Reranker, learnt: Lists, work: Work) -> Learnt:
             before.schema, learnt.sentences, learnt.lists,
             labelled=settings.labelled, min_count=settings.min_count,
         )  # fmt: skip
+        _check_size(len(basic))
         corpus = Corpus(
             basic.encode_all(learnt.sentences, learnt.lists),
             len(basic),
@@ -339,6 +345,7 @@ def _of_slots(before: Reranker, learnt: Lists, work: Work) -> Learnt:
     with work.step("basic features"):
         encoded = encode_lists(before.schema, space, learnt.sentences, learnt.lists)
         features = SlotFeatures.fit(before.schema, space, encoded, min_count=settings.min_count)
+        _check_size(len(features))
     with work.step("mining") as report:
         model, found = mine_combinations(
             features, encoded, learnt.oracles, settings.mining(_most_patterns(settings.memory)),
@@ -397,6 +404,15 @@ def _of_templates(before: Reranker, learnt: Lists, work: Work) -> Reranker:
             progress=report,
         )  # fmt: skip
     return replace(made, combiner=before.combiner, about=before.about)
+
+
+def _check_size(n_features: int) -> None:
+    """Raises UserError for more basic features than can be numbered."""
+    if n_features > MAX_FEATURES:
+        raise UserError(
+            f"there are {n_features:,} basic features, and {MAX_FEATURES:,} can be numbered; raise "
+            "min count"
+        )
 
 
 def peak_memory() -> int:

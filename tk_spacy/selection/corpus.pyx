@@ -6,7 +6,7 @@ import numpy as np
 
 from tk_spacy.kernels.forest import Forest
 from tk_spacy.utils.array_checks import checked
-from tk_spacy.utils.index_checks cimport check_values
+from tk_spacy.utils.index_checks cimport check_starts, check_values
 
 
 MAX_FEATURES = 1 << 25
@@ -201,6 +201,7 @@ def _differing_nodes(item):
 
 
 def _check(item, n_features):
+    check_starts(item.starts, len(item.ids), "starts")
     check_values(item.ids, 0, <int32_t>(n_features - 1), "ids")
     # In trees each word has an arc; of other parts there may be none.
     fewest = -1 if item.heads is None else 0
@@ -208,7 +209,8 @@ def _check(item, n_features):
     if item.heads is not None:
         check_values(item.heads.ravel(), 0, <int32_t>item.heads.shape[1], "heads")
     shape = item.members.shape if item.heads is None else item.heads.shape
-    if item.members.shape != shape or item.starts[item.n_arcs] != len(item.ids):
+    ends = item.starts[0], item.starts[item.n_arcs]
+    if item.members.shape != shape or ends != (0, len(item.ids)):
         raise ValueError("a list's members, heads, starts and ids do not fit together")
 
 

@@ -40,8 +40,8 @@ from tk_spacy.selection.corpus cimport (
     Arc, Corpus, Lists, Slots, Tree, get_arc, get_tree, spread_marks,
 )
 from tk_spacy.selection.patterns cimport (
-    FEATURE_BITS, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern, free_patterns,
-    make_patterns, may_weigh, parent_of, pattern_key, walk_arc, walk_tree,
+    FEATURE_BITS, MAX_DEPTH, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern,
+    free_patterns, make_patterns, may_weigh, parent_of, pattern_key, walk_arc, walk_tree,
 )
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
@@ -115,13 +115,14 @@ def mine(
     one that the model chose.  carried: for each of the PARTS (parents, steps, weights) of the
     patterns that have a weight, closed under prefixes; see PatternTable.
     trees: the space of trees, else that of arcs.  threshold: C, 0 or more.  max_order: features of
-    a pattern, at most.  filter_bytes: of a part's filter, a power of two.  max_patterns: in all.
+    a pattern, at most.  filter_bytes: of a part's filter, a power of two.  max_patterns: in all, of
+    which each part may have an equal share.
     contested: leave out of the counts what a sample's two trees have in common.
 
     Returns for each part (parents, steps, weights, better, worse, survives): int64, int64, float64,
     int32, int32 and bool, of its survivors and of what they grow from.
-    Raises TooManyPatternsError beyond max_patterns, MemoryError, or ValueError for arrays that do
-    not fit.
+    Raises TooManyPatternsError where a part needs more than its share, MemoryError, or ValueError
+    for arrays that do not fit.
     """
     cdef Samples samples
     cdef Limits limits
@@ -152,7 +153,7 @@ def mine(
     try:
         for i in range(n):
             parents, steps, weights = carried[i]
-            _fill_part(parts, i, parents, steps, weights)
+            _fill_part(parts, i, parents, steps, weights, trees, corpus.n_features)
         for i in prange(
             n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
         ):
@@ -196,20 +197,37 @@ cdef int _check_samples(
     return 0
 
 
-cdef int _fill_part(Part *parts, Py_ssize_t number, parents, steps, weights) except -1:
+cdef int _fill_part(
+    Part *parts, Py_ssize_t number, parents, steps, weights, bint trees, int64_t n_features
+) except -1:
     cdef Part *part = &parts[number]
     cdef const int64_t[::1] above = checked("parents", parents, np.int64, None)
     cdef const int64_t[::1] given = checked("steps", steps, np.int64, above.shape[0])
     cdef const double[::1] values = checked("weights", weights, np.float64, above.shape[0])
     cdef Py_ssize_t i
+    cdef int64_t node
     cdef int order
     part.number = <int32_t>number
     if make_patterns(&part.patterns):
         raise MemoryError("no memory to mine in")
     for i in range(above.shape[0]):
+        if (
+            not -1 <= above[i] < i
+            or not 0 <= given[i] >> FEATURE_BITS < (MAX_DEPTH if trees else 1)
+            or not given[i] & ((1 << FEATURE_BITS) - 1) < n_features
+        ):
+            raise ValueError(
+                f"carried pattern {i} extends {above[i]} by {given[i]}, expected one before it and "
+                "a feature"
+            )
         order = 1 if above[i] < 0 else part.patterns.orders[above[i]] + 1
-        if add_pattern(&part.patterns, above[i], <uint64_t>given[i], order) != i or make_room(part):
+        if order > MAX_ORDER_:
+            raise ValueError(f"carried pattern {i} has over {MAX_ORDER_} features")
+        node = add_pattern(&part.patterns, above[i], <uint64_t>given[i], order)
+        if node == NOWHERE or make_room(part):
             raise MemoryError("no memory to mine in")
+        if node != i:
+            raise ValueError(f"carried pattern {i} is there twice, expected each once")
         part.weights[i] = values[i]
         if above[i] >= 0:
             part.inner[above[i]] = 1

@@ -402,6 +402,7 @@ cdef class PatternTable:
     def list_scores(self, Corpus corpus not None, Py_ssize_t at, weights):
         """The same of one list, on one thread: float64[k]."""
         cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
+        _check_trees(corpus, self.trees)
         _check_place(corpus, at, 0)
         cdef double[::1] out = np.zeros(corpus.lists.k[at])
         cdef int failed = 0
@@ -426,6 +427,7 @@ cdef class PatternTable:
         cdef double[::1] of_patterns = checked("weights", weights, np.float64, len(self))
         cdef double[::1] sums = checked("stepped", stepped, np.float64, len(self))
         cdef Move context
+        _check_trees(corpus, self.trees)
         _check_place(corpus, at, row)
         if not len(self):
             return

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.selection.corpus import Corpus
-from tk_spacy.selection.gradient_mining import PARTS, TooManyPatternsError, mine, nothing_carried
+from tk_spacy.selection.gradient_mining import PARTS, mine, nothing_carried
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
 from tk_spacy.utils.array_types import Float64, Int32, Int64
@@ -33,7 +33,7 @@ class MiningSettings:
     max_order: features of a pattern, at most: the degree of the polynomial kernel.
     threshold: C.  step: of a weight, constant.
     iterations: M, at most; mining ends before where no sample is wrong, or where the loss has not
-        fallen for `patience` of them.
+        fallen for more than `patience` of them.
     pretraining: passes of a perceptron over patterns of one and two features, which gives the first
         weights; 0 to begin with none.
     contested: leave out of the counts what the right and the chosen tree have in common; the same
@@ -99,7 +99,8 @@ def select_features(
 
     progress: called with the number of each iteration and what it did.
     gold: the right candidate of each list.  Lists of one candidate are never wrong.
-    Where memory or the limit on patterns is exceeded, what the iterations before had is kept.
+    Where memory or the limit on patterns is exceeded, what the iterations before had is kept; after
+    pre-training that is what it gave, and before its end nothing.
     """
     right = np.asarray(gold, dtype=np.int32)
     if len(right) != len(corpus):
@@ -109,9 +110,9 @@ def select_features(
     same = corpus.same_trees(right)
     try:
         carried = _pretrained(corpus, right, same, settings, n_threads=n_threads)
-    except TooManyPatternsError as error:
+    except MemoryError as error:
         table, weights = joined(nothing_carried(), trees=settings.trees)
-        return Selection(table, weights, stopped=f"{error} in pre-training; it has none")
+        return Selection(table, weights, stopped=f"{error} in pre-training; nothing is selected")
     table, weights = joined(carried, trees=settings.trees)
     for _ in range(settings.iterations):
         started = time.perf_counter()
@@ -126,7 +127,7 @@ def select_features(
                 corpus, wrong, right[wrong], chosen[wrong], carried, settings,
                 order=settings.max_order, n_threads=n_threads,
             )  # fmt: skip
-        except TooManyPatternsError as error:
+        except MemoryError as error:
             stopped = f"{error} in iteration {len(history) + 1}; what it had before is kept"
             break
         survivors = sum(int(part[5].sum()) for part in parts)

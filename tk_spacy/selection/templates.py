@@ -39,7 +39,8 @@ VALUE_BITS = {2: 21, 3: 14}
 
 _COLUMNS = {"w": FORM, "p": POS}
 _NAMES = {"w": "FORM", "p": "POS"}
-_LENGTHS = ("", "1", "2", "3", "4", "5-6", "7-10", "11-20", "21+")
+LENGTHS = ("", "1", "2", "3", "4", "5-6", "7-10", "11-20", "21+")
+"""Of length bins, see template_kernel.length_bin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class FeatureNames:
             found.append(f"DEPREL={self._labels[label]}")
         if place:
             side = "left" if (place - 1) & 1 else "right"
-            found += [f"length={_LENGTHS[(place - 1) >> 1]}", f"head={side}"]
+            found += [f"length={LENGTHS[(place - 1) >> 1]}", f"head={side}"]
         return " & ".join(found)
 
     @staticmethod

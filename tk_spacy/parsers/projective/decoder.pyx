@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 import numpy as np
 
 from tk_spacy.features.templates cimport Words, words_of
-from tk_spacy.parallel.stopping cimport Listener, await_others, task_done
+from tk_spacy.parallel.stopping cimport Listener, await_others, look, task_done
 from tk_spacy.parsers.projective.arcs cimport (
     arrange, nearer_siblings, release_arcs,
 )
@@ -139,11 +139,12 @@ def kept_heads(
         if i >= n:
             await_others(&listener.watch)
             continue
-        status[i] = heads_at(
-            &spaces[threadid()], &scorer.model, words_of(
-                &words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end
-            ), &gold[first[i]] if with_gold else NULL, &out[first[i], 0], width,
-        )
+        if not look(&listener.watch):
+            status[i] = heads_at(
+                &spaces[threadid()], &scorer.model, words_of(
+                    &words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end
+                ), &gold[first[i]] if with_gold else NULL, &out[first[i], 0], width,
+            )
         task_done(&listener.watch)
     free_spaces(spaces, threads)
     listener.check()
@@ -221,15 +222,16 @@ def decode(
         if i >= n:
             await_others(&listener.watch)
             continue
-        status[i] = list_at(
-            &spaces[threadid()], &scorer.model,
-            words_of(&words[first[chosen[i]], 0], words.shape[1], rows[chosen[i]],
-                     scorer.model.morph_end),
-            &heads_kept[0] if has_kept else NULL,
-            &kept_first[first[chosen[i]]] if has_kept else NULL,
-            &gold[first[chosen[i]]] if has_gold else NULL, cost, k,
-            &heads[at[i], 0], &scores[i, 0], &counts[i],
-        )
+        if not look(&listener.watch):
+            status[i] = list_at(
+                &spaces[threadid()], &scorer.model,
+                words_of(&words[first[chosen[i]], 0], words.shape[1], rows[chosen[i]],
+                         scorer.model.morph_end),
+                &heads_kept[0] if has_kept else NULL,
+                &kept_first[first[chosen[i]]] if has_kept else NULL,
+                &gold[first[chosen[i]]] if has_gold else NULL, cost, k,
+                &heads[at[i], 0], &scores[i, 0], &counts[i],
+            )
         task_done(&listener.watch)
     free_spaces(spaces, threads)
     listener.check()
@@ -315,11 +317,12 @@ def score_trees(
         if i >= n:
             await_others(&listener.watch)
             continue
-        status[i] = scores_at(
-            &spaces[threadid()], &scorer.model, words_of(
-                &words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end
-            ), &heads[0] + at[i], own[i + 1] - own[i], &scores[own[i]],
-        )
+        if not look(&listener.watch):
+            status[i] = scores_at(
+                &spaces[threadid()], &scorer.model, words_of(
+                    &words[first[i], 0], words.shape[1], rows[i], scorer.model.morph_end
+                ), &heads[0] + at[i], own[i + 1] - own[i], &scores[own[i]],
+            )
         task_done(&listener.watch)
     free_spaces(spaces, threads)
     listener.check()

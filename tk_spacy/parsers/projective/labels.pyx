@@ -17,7 +17,7 @@ from tk_spacy.features.hashing cimport mix
 from tk_spacy.features.templates cimport (
     Sink, Words, id_sink, key3, key4, most_features, put, value_at, words_of,
 )
-from tk_spacy.parallel.stopping cimport Listener, await_others, task_done
+from tk_spacy.parallel.stopping cimport Listener, await_others, look, task_done
 from tk_spacy.parsers.projective.arcs cimport nearer_siblings
 from tk_spacy.parsers.sampling.search.lattice cimport ensure
 from tk_spacy.parsers.sampling.search.templates cimport MOST_EXTRA, arc_templates
@@ -66,7 +66,7 @@ cdef int look_around(Surroundings *at, int n, const int32_t *heads) noexcept nog
 
     Returns -1 without memory, NO_TREE where some words are not below the root.
     """
-    cdef int32_t *cells = <int32_t *>ensure(&at.memory, 9 * <size_t>(n + 2) * sizeof(int32_t))
+    cdef int32_t *cells = <int32_t *>ensure(&at.memory, 8 * <size_t>(n + 2) * sizeof(int32_t))
     cdef int m, h, i, side, done = 0, count = 0, row = n + 2
     cdef int32_t *last
     if cells == NULL:
@@ -91,7 +91,6 @@ cdef int look_around(Surroundings *at, int n, const int32_t *heads) noexcept nog
         if at.first_child[h] > n:
             at.first_child[h] = m
         at.last_child[h] = m
-        last[m] = 0
         if h == 0:
             at.order[count] = m
             count += 1
@@ -260,12 +259,13 @@ def label_trees(
         if i >= n:
             await_others(&listener.watch)
             continue
-        status[i] = label_at(
-            &spaces[threadid()], &labeller.model, words_of(
-                &words[first[i], 0], words.shape[1], rows[i], labeller.model.morph_end
-            ), &heads[0] + at[i], &of_trees[0] + at[i] if has_given else NULL,
-            own[i + 1] - own[i], &labels[0] + at[i], &scores[own[i]],
-        )
+        if not look(&listener.watch):
+            status[i] = label_at(
+                &spaces[threadid()], &labeller.model, words_of(
+                    &words[first[i], 0], words.shape[1], rows[i], labeller.model.morph_end
+                ), &heads[0] + at[i], &of_trees[0] + at[i] if has_given else NULL,
+                own[i + 1] - own[i], &labels[0] + at[i], &scores[own[i]],
+            )
         task_done(&listener.watch)
     for i in range(threads):
         release(&spaces[i])

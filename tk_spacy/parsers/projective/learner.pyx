@@ -8,7 +8,7 @@ sum beside them.
 """
 
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 import numpy as np
@@ -89,7 +89,7 @@ cdef class Learner:
         cdef int32_t[::1] near = np.zeros(n + 2, dtype=np.int32)
         starts_array = np.zeros(k + 1, dtype=np.int64)
         missing_array = np.zeros(k)
-        cdef long[::1] starts = starts_array
+        cdef int64_t[::1] starts = starts_array
         cdef double[::1] missing = missing_array
         cdef int wrong, count = 0
         cdef double margin
@@ -187,7 +187,7 @@ cdef class Learner:
 
         starts: where the features of each tree begin.  missing: what each margin lacks.
         """
-        cdef const long[::1] starts = starts_array
+        cdef const int64_t[::1] starts = starts_array
         cdef const double[::1] missing = missing_array
         products_array = np.zeros((count, count))
         shares_array = np.zeros(count)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.features.part_types import PART_TYPES, Slot, part_type
 from tk_spacy.features.schema import BOUNDARY, FORM, LEMMA, POS, ROOT, Property, Schema
+from tk_spacy.selection.templates import LENGTHS
 from tk_spacy.utils.array_types import Int32
 
 UInt64 = NDArray[np.uint64]
@@ -30,8 +31,6 @@ UInt64 = NDArray[np.uint64]
 LABEL, DISTANCE, LENGTH = 0, 1, 2
 """Numbers of an edge's properties."""
 EDGE_PROPERTIES = ("label", "dist", "length")
-LENGTHS = ("", "1", "2", "3", "4", "5-6", "7-10", "11-20", "21+")
-"""Of length bins, see template_kernel.length_bin."""
 SLOT_AT, PROPERTY_AT = 48, 32
 NOTHING = -1
 """In place of a feature's number: the slot is skipped."""
