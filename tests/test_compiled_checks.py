@@ -664,6 +664,10 @@ REFUSED: dict[str, tuple[Call, str]] = {
         lambda: decode_with(fields=np.zeros((5, 5), dtype=np.int32)),
         "5 columns, expected at",
     ),
+    "decode, columns behind FEATS": (
+        lambda: decode_with(fields=np.full((5, 11), 3, dtype=np.int32)),
+        "11 columns, expected at least 12",
+    ),
     "decode, seeds": (
         lambda: decode_with(seeds=np.zeros(2, dtype=np.uint64)),
         r"seeds must be uint64\[1\]",
@@ -719,7 +723,15 @@ REFUSED: dict[str, tuple[Call, str]] = {
     ),
     "update, label": (lambda: updated(labels=i32(0, 3, 4, 6, 0)), r"labels\[2\] is 6"),
     "update, short": (lambda: updated(labels=i32(0, 3)), "rows, expected 5"),
-    "update, fields": (lambda: updated(fields=FIELDS[:, :5].copy()), r"shape \(5, 5\), expected"),
+    "update, fields": (
+        lambda: updated(fields=np.full((5, 11), 3, dtype=np.int32)),
+        "11 columns, expected at least 12",
+    ),
+    "update, rows": (lambda: updated(fields=CORPUS["fields"][:2]), "2 rows, expected 3 at least"),
+    "update, morph_end": (
+        lambda: Learner(size=64, n_cells=6, order=2, C=1.0, morph_end=3),
+        "morph_end is 3, expected at least 4",
+    ),
     "context, moves": (
         lambda: context(move_types=[0, 1, 2, 9]),
         "move_types holds 9",

@@ -210,6 +210,12 @@ def test_a_long_sentence_keeps_fewer_heads() -> None:
     scorer = make_scorer(wide, parser.weights, empty.pruner, parser.schema)
     _, first = kept_heads(scorer, corpus.fields, corpus.starts, corpus.lengths)
     assert 1 <= np.diff(first).max() < 100
+    widest = Scorer(
+        parser.weights, empty.pruner, max_heads=2**31 - 1, least=0.0,
+        morph_end=parser.schema.n_columns,
+    )  # fmt: skip
+    _, first = kept_heads(widest, corpus.fields, corpus.starts, corpus.lengths)
+    assert 1 <= np.diff(first).max() < 100
 
 
 # Scores, learning, labels
@@ -543,6 +549,110 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     circle = np.where(np.arange(len(NEW[0]) + 1) == 1, 2, 1).astype(np.int32)
     with pytest.raises(ValueError, match="in a circle"):
         label_trees(labeller, *where, np.array([0, 1, 1]), circle)
+
+
+def test_gold_heads_must_be_in_their_sentence() -> None:
+    """What stands beside the words is not looked at."""
+    parser = trained()
+    corpus = encode(parser.schema, NEW[:2], with_trees=True)
+    where = (corpus.fields, corpus.starts, corpus.lengths)
+    scorer = scorer_of(parser)
+    n = len(NEW[1])
+    row = int(corpus.starts[1]) + 2
+    for head in (-1, 2, n + 1, 10**6):
+        gold = corpus.heads.copy()
+        gold[row] = head
+        with pytest.raises(ValueError, match=f"hold {head} for word 2 of {n}, expected another"):
+            kept_heads(scorer, *where, gold_heads=gold)
+    with pytest.raises(ValueError, match="gold_heads must be"):
+        kept_heads(scorer, *where, gold_heads=corpus.heads[:-1])
+    beside = np.where(words_of(corpus), corpus.heads, 10**6).astype(np.int32)
+    for expected, found in zip(
+        kept_heads(scorer, *where, gold_heads=corpus.heads),
+        kept_heads(scorer, *where, gold_heads=beside),
+        strict=True,
+    ):
+        assert expected.tobytes() == found.tobytes()
+
+
+def test_fields_must_have_the_columns_behind_those_of_feats() -> None:
+    parser = trained()
+    corpus = encode(parser.schema, NEW[:1], with_trees=True)
+    end = parser.schema.n_columns
+    assert corpus.fields.shape[1] == end + 6
+    fields = np.ascontiguousarray(corpus.fields[:, :-1])
+    labels = np.maximum(corpus.labels - 3, -1).astype(np.int32)
+    where = (fields, corpus.starts, corpus.lengths)
+    owners, tree = np.array([0, 1]), corpus.heads[:-1]
+    labeller = Labeller(parser.label_weights, parser.places, morph_end=end)
+    learner = Learner(size=64, C=1.0, morph_end=end)
+    of_labels = LabelLearner(size=64, places=parser.places, C=1.0, morph_end=end)
+    for call in (
+        lambda: decode(scorer_of(parser), *where),
+        lambda: kept_heads(scorer_of(parser), *where),
+        lambda: score_trees(scorer_of(parser), *where, owners, tree),
+        lambda: label_trees(labeller, *where, owners, tree),
+        lambda: learner.learn(fields, corpus.heads, corpus.heads[:, None].copy()),
+        lambda: of_labels.learn(fields, corpus.heads, labels),
+    ):
+        with pytest.raises(ValueError, match=f"{end + 5} columns, expected at least {end + 6}"):
+            call()
+    for make in (
+        lambda: Scorer(parser.weights, parser.pruner, max_heads=1, least=0.0, morph_end=3),
+        lambda: Labeller(parser.label_weights, parser.places, morph_end=-1),
+        lambda: Learner(size=64, C=1.0, morph_end=3),
+        lambda: LabelLearner(size=64, places=parser.places, C=1.0, morph_end=3),
+    ):
+        with pytest.raises(ValueError, match=r"morph_end is (3|-1), expected at least 4"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("first", "heads", "message"),
+    [
+        ([0, 0], [], "first holds 2 numbers, expected 3 at least"),
+        ([0, 1, 2], [0, 0], r"first\[1\] is 1, expected 0"),
+        ([0, 0, 2], [0], "must ascend from 0 to 1"),
+        ([0, 0, 2, 1], [0, 0], "must ascend from 0 to 2"),
+        ([0, 0, 1, 2], [0, 3], "beyond their sentence, or a word's own"),
+        ([0, 0, 1, 2], [1, 0], "beyond their sentence, or a word's own"),
+        ([0, 0, 2, 3], [2, 0, 0], "do not ascend"),
+    ],
+)
+def test_arcs_that_no_sentence_has_are_refused(
+    first: list[int], heads: list[int], message: str
+) -> None:
+    arcs = (np.array(first, dtype=np.int32), np.array(heads, dtype=np.int32))
+    with pytest.raises(ValueError, match=message):
+        parts_of(*arcs)
+    with pytest.raises(ValueError, match=message):
+        best_of_parts(*arcs, np.zeros(len(heads), dtype=np.float32), [], [], k=1)
+
+
+def test_no_tree_is_not_asked_for() -> None:
+    arcs = (np.array([0, 0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32))
+    with pytest.raises(ValueError, match="k is 0, expected at least 1"):
+        best_of_parts(*arcs, np.zeros(1, dtype=np.float32), [], [], k=0)
+    trees, scores = best_of_parts(*arcs, np.ones(1, dtype=np.float32), [], [], k=2)
+    assert (trees.tolist(), scores.tolist()) == ([[0]], [1.0])
+
+
+def test_many_more_heads_than_words_take_no_more_memory() -> None:
+    parser = trained()
+    corpus = encode(parser.schema, NEW[:5])
+    where = (corpus.fields, corpus.starts, corpus.lengths)
+    few, many = (
+        Scorer(
+            parser.weights, parser.pruner, max_heads=most, least=0.0,
+            morph_end=parser.schema.n_columns,
+        )
+        for most in (100, 2**31 - 1)
+    )  # fmt: skip
+    assert corpus.lengths.max() < 100
+    for a, b in zip(kept_heads(few, *where), kept_heads(many, *where), strict=True):
+        assert a.tobytes() == b.tobytes()
+    for a, b in zip(decode(few, *where, k=2), decode(many, *where, k=2), strict=True):
+        assert a.tobytes() == b.tobytes()
 
 
 def test_the_source_is_called_as_it_was_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import random
@@ -649,6 +650,26 @@ def test_select_leaves_an_older_model_where_it_fails(tmp_path: Path) -> None:
     itself = invoke(*arguments(model, model=model), "--overwrite")
     assert itself.exit_code == 1
     assert "the model itself; give another directory" in itself.stderr
+
+
+def test_select_names_the_first_file_that_the_disk_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: str, target: str) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", source, None, target)
+
+    whole, files = pipeline_files()
+    monkeypatch.setattr(shutil, "copy2", full)
+    out = tmp_path / "out"
+    result = invoke(*arguments(out, model=whole, files=files), *flags(**QUICK), "-q")
+    assert result.exit_code == 1
+    last = result.stderr.splitlines()[-1]
+    assert re.fullmatch(
+        rf"Error: {re.escape(str(out))}: {re.escape(str(whole))}\S+ cannot be copied there: "
+        "No space left on device",
+        last,
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_select_refuses_a_model_without_a_kernel(tmp_path: Path) -> None:

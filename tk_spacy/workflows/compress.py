@@ -138,11 +138,21 @@ def curve(
 
 @contextmanager
 def _copy(path: Path, output: Path) -> Iterator[Path]:
+    def copied(source: str, target: str) -> str:
+        # The first error ends it: copytree goes on and lists all that it could not copy.
+        try:
+            return shutil.copy2(source, target)
+        except OSError as error:
+            raise UserError(
+                f"{output}: {source} cannot be copied there: {error.strerror or error}"
+            ) from error
+
     with replace_directory(output) as directory:
         shutil.copytree(
             path,
             directory,
             ignore=shutil.ignore_patterns(REPORT_JSON, REPORT_MARKDOWN, TRAINING_CFG),
+            copy_function=copied,
             dirs_exist_ok=True,
         )
         yield directory

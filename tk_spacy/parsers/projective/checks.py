@@ -47,6 +47,43 @@ def check_kept_arcs(kept: tuple[Int32, Int32], starts: Int32, lengths: Int32, ro
         raise ValueError("kept heads of a word do not ascend")
 
 
+def check_gold_heads(gold: Any, starts: Int32, lengths: Int32, rows: int) -> Int32:
+    """Gold heads of flat rows, int32[rows]; what stands beside the words is not looked at.
+
+    Raises TypeError or ValueError where a word's head is beyond its sentence, or the word itself.
+    """
+    heads: Int32 = checked("gold_heads", gold, np.int32, rows)
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        own = heads[start + 1 : start + length - 1]
+        wrong = (own < 0) | (own > length - 2) | (own == np.arange(1, length - 1))
+        if wrong.any():
+            word = int(wrong.argmax()) + 1
+            raise ValueError(
+                f"gold_heads hold {own[word - 1]} for word {word} of {length - 2}, expected "
+                "another word, or 0"
+            )
+    return heads
+
+
+def check_arcs(first: Any, heads: Any) -> tuple[Int32, Int32, int]:
+    """The arcs of one sentence of n words, as `inspection.parts_of` takes them; and n.
+
+    Raises TypeError or ValueError where they do not fit.
+    """
+    at: Int32 = checked("first", first, np.int32, None)
+    n = len(at) - 2
+    if n < 1:
+        raise ValueError(f"first holds {len(at)} numbers, expected 3 at least, for one word")
+    if at[1] != 0:
+        raise ValueError(f"first[1] is {at[1]}, expected 0")
+    # Rows of a flat sentence: the root has no head, nor has the boundary.
+    rows = np.concatenate([[0], at[1:], at[-1:]]).astype(np.int32)
+    sentence = (np.zeros(1, dtype=np.int32), np.full(1, n + 2, dtype=np.int32))
+    kept: Int32 = checked("heads", heads, np.int32, None)
+    check_kept_arcs((kept, rows), *sentence, n + 2)
+    return at, kept, n
+
+
 def check_owned_trees(
     lengths: Int32, owners: Any, trees: Any
 ) -> tuple[Int32, Int32, NDArray[np.int64]]:

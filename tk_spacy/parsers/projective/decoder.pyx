@@ -27,9 +27,9 @@ from tk_spacy.utils.index_checks cimport check_power
 
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.projective.checks import (
-    check_k, check_kept_arcs, check_owned_trees, check_sentences,
+    check_gold_heads, check_k, check_kept_arcs, check_owned_trees, check_sentences,
 )
-from tk_spacy.parsers.sampling.search.checks import check_corpus
+from tk_spacy.parsers.sampling.search.checks import check_corpus, check_morph_end
 from tk_spacy.utils.array_checks import checked
 
 cdef enum:
@@ -55,6 +55,7 @@ cdef class Scorer:
             raise ValueError(
                 f"max_heads is {max_heads} and least {least}, expected at least 1, and 0 to 1"
             )
+        check_morph_end(morph_end)
         cdef const float[::1] w = of_parts
         cdef const float[::1] p = of_arcs
         self._arrays = (of_parts, of_arcs)
@@ -114,6 +115,7 @@ def kept_heads(
     gold_heads: int32[rows], heads that are kept as well.
     Returns (kept, kept_first): the heads of the word in flat row r are
     kept[kept_first[r]:kept_first[r + 1]] (int32; int32[rows + 1]).
+    Raises TypeError or ValueError for arrays that do not fit each other.
     """
     fields, starts, lengths = check_corpus(fields, starts, lengths, scorer.model.morph_end)
     cdef const int32_t[:, ::1] words = fields
@@ -122,10 +124,10 @@ def kept_heads(
     has_gold = gold_heads is not None
     nothing = np.zeros(1, dtype=np.int32)
     cdef const int32_t[::1] gold = (
-        checked("gold_heads", gold_heads, np.int32, len(fields)) if has_gold else nothing
+        check_gold_heads(gold_heads, starts, lengths, len(fields)) if has_gold else nothing
     )
     cdef bint with_gold = has_gold
-    cdef Py_ssize_t width = scorer.model.max_heads + 2
+    cdef Py_ssize_t width = min(scorer.model.max_heads, int(lengths.max(initial=0))) + 2
     table = np.full((len(fields), width), -1, dtype=np.int32)
     cdef int32_t[:, ::1] out = table
     status_array = np.zeros(len(starts), dtype=np.int32)

@@ -14,6 +14,7 @@ from tk_spacy.parsers.projective.pruning cimport (
     Pruning, marginals_of, release_pruning, room_for_pruning,
 )
 
+from tk_spacy.parsers.projective.checks import check_arcs, check_k
 from tk_spacy.utils.array_checks import checked
 
 
@@ -24,13 +25,14 @@ def parts_of(first, heads):
     ascending; first[1] is 0.
     Returns (arcs, chains, triples): int32[_, 2] (h, m); int32[_, 4] (g, h, s, m) for h > 0, and
     int32[_, 4] (h, t, s, m); n + 1 for a sibling that is not there.
+    Raises TypeError or ValueError for arcs that no sentence has.
     """
-    kept, at = checked("heads", heads, np.int32, None), checked("first", first, np.int32, None)
+    at, kept, words = check_arcs(first, heads)
     cdef const int32_t[::1] of_words = kept
     cdef const int32_t[::1] starts = at
     cdef Arcs g
     memset(&g, 0, sizeof(g))
-    cdef int n = <int>len(at) - 2, a, h, d, i, j, far, none = n + 1
+    cdef int n = words, a, h, d, i, j, far, none = n + 1
     cdef const int32_t *out
     if arrange(&g, n, &starts[0], &of_words[0]) < 0:
         raise MemoryError("no memory for arcs")
@@ -63,7 +65,8 @@ def best_of_parts(first, heads, root, chains, triples, *, int k):
     first, heads, and the order of parts: see `parts_of`.  root: float32[arcs], the score of those
     whose head is 0.  chains, triples: float32, of these parts.
     """
-    kept, at = checked("heads", heads, np.int32, None), checked("first", first, np.int32, None)
+    check_k(k)
+    at, kept, words = check_arcs(first, heads)
     of_root = checked("root", root, np.float32, len(kept))
     of_chains = checked("chains", np.append(chains, 0).astype(np.float32), np.float32, None)
     of_triples = checked("triples", np.append(triples, 0).astype(np.float32), np.float32, None)
@@ -72,7 +75,7 @@ def best_of_parts(first, heads, root, chains, triples, *, int k):
     cdef float[::1] r = of_root
     cdef float[::1] c = of_chains
     cdef float[::1] t = of_triples
-    cdef int n = <int>len(at) - 2, state
+    cdef int n = words, state
     cdef int32_t count = 0
     trees = np.zeros((n + 2, k), dtype=np.int32)
     totals = np.zeros(k)

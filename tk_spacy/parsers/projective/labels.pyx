@@ -24,7 +24,7 @@ from tk_spacy.parsers.sampling.search.templates cimport MOST_EXTRA, arc_template
 
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.projective.checks import check_owned_trees
-from tk_spacy.parsers.sampling.search.checks import check_corpus
+from tk_spacy.parsers.sampling.search.checks import check_corpus, check_morph_end
 from tk_spacy.utils.array_checks import checked, checked_range
 
 cdef enum:
@@ -53,6 +53,7 @@ cdef class Labeller:
         for bit, name in ((1, "under the root"), (2, "elsewhere")):
             if not (at & bit).any():
                 raise ValueError(f"places allow no label {name}")
+        check_morph_end(morph_end)
         cdef const float[::1] w = of_labels
         cdef const uint8_t[::1] p = at
         self._arrays = (of_labels, at)

@@ -25,6 +25,8 @@ from tk_spacy.parsers.projective.scores cimport arc_ids, part_ids
 from tk_spacy.parsers.sampling.search.templates cimport MOST_EXTRA
 from tk_spacy.utils.index_checks cimport check_power, check_values
 
+from tk_spacy.parsers.sampling.search.checks import check_columns, check_morph_end
+
 cdef enum:
     N_PARTS = 5
     MOST_ROUNDS = 200
@@ -53,6 +55,7 @@ cdef class Learner:
 
     def __init__(self, *, size, double C, int morph_end):
         check_power(size, "weights")
+        check_morph_end(morph_end)
         self.weights = np.zeros(size, dtype=np.float32)
         self.sum_array = np.zeros(size)
         self.delta_array = np.zeros(size, dtype=np.float32)
@@ -81,6 +84,7 @@ cdef class Learner:
                 f"{fields.shape[0]} rows of fields, {gold.shape[0]} of the gold tree and "
                 f"{trees.shape[0]} of others, expected as many, and 3 at least"
             )
+        check_columns(fields.shape[1], self.morph_end)
         check_values(gold[1 : n + 1], 0, n, "heads")
         cdef Words x = words_of(&fields[0, 0], fields.shape[1], n + 2, self.morph_end)
         cdef int32_t[::1] tree = np.zeros(n + 1, dtype=np.int32)
@@ -295,6 +299,7 @@ cdef class LabelLearner:
 
     def __init__(self, *, size, places, double C, int morph_end):
         check_power(size, "weights")
+        check_morph_end(morph_end)
         n_labels = len(places)
         self.weights = np.zeros(size + n_labels, dtype=np.float32)
         self.sum_array = np.zeros(size + n_labels)
@@ -329,7 +334,11 @@ cdef class LabelLearner:
         """
         cdef int n = <int>fields.shape[0] - 2, i
         if n < 1 or heads.shape[0] != n + 2 or labels.shape[0] != n + 2:
-            raise ValueError(f"{n + 2} rows of fields, and others of the tree")
+            raise ValueError(
+                f"{n + 2} rows of fields, {heads.shape[0]} of heads and {labels.shape[0]} of "
+                "labels, expected as many, and 3 at least"
+            )
+        check_columns(fields.shape[1], self.model.morph_end)
         check_values(heads[1 : n + 1], 0, n, "heads")
         check_values(labels[1 : n + 1], 0, self.model.n_labels - 1, "labels")
         cdef Words x = words_of(&fields[0, 0], fields.shape[1], n + 2, self.model.morph_end)

@@ -254,6 +254,7 @@ cdef bint open_node(Lists *x, Node *node) noexcept nogil:
     cdef Below parts
     cdef Way way
     way.left = way.right = 0
+    node.pushed = True  # until one is found there is none that others follow from
     choices_of(x, &node.item, &first, &stop)
     for choice in range(first, stop):
         if not below(x, &node.item, choice, &parts):
@@ -262,7 +263,6 @@ cdef bint open_node(Lists *x, Node *node) noexcept nogil:
         way.choice = choice
         if way.score > -INFINITY and not push(&node.open, way):
             return False
-    node.pushed = True
     if node.open.size:
         if not reserve(&node.found):
             return False

@@ -7,7 +7,7 @@ The best tree's arcs are always kept, so that there is one.
 """
 
 from libc.math cimport INFINITY, exp, log
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -30,7 +30,7 @@ cdef int prune(
     Returns -1 without memory.
     """
     cdef int limit = model.max_heads
-    if room_for_pruning(p, x.n, limit) < 0:
+    if room_for_pruning(p, x.n, min(limit, x.n)) < 0:
         return -1
     score_arcs(p, x, model)
     best_tree(p, x.n)
@@ -41,7 +41,7 @@ cdef int prune(
             return -1
         if limit == 1 or n_chains(g) + n_triples(g) <= MOST_CELLS:
             return 0
-        limit = 3 * limit // 4
+        limit = <int>(3 * <int64_t>limit // 4)
 
 
 cdef int room_for_pruning(Pruning *p, int n, int max_heads) noexcept nogil:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.parsers.sampling.search.words import N_EXTRA
 from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.utils.array_types import Int32
 
@@ -21,16 +22,25 @@ def check_corpus(
     words = checked("fields", fields, np.int32, None, None)
     first = checked("starts", starts, np.int32, None)
     rows = checked("lengths", lengths, np.int32, len(first))
-    if words.shape[1] < max(morph_end, FIRST_MORPH):
-        raise ValueError(
-            f"fields have {words.shape[1]} columns, expected at least {max(morph_end, FIRST_MORPH)}"
-        )
+    check_columns(words.shape[1], morph_end)
     checked_range("lengths", rows, 3, len(words))  # one word, the root and the boundary
     checked_range("starts", first, 0, len(words))
     ends = first.astype(np.int64) + rows
     if ends.size and int(ends.max()) > len(words):
         raise ValueError(f"a sentence ends at row {int(ends.max())}, but there are {len(words)}")
     return words, first, rows
+
+
+def check_morph_end(morph_end: int) -> None:
+    """Raises ValueError where the FEATS attributes would end before they begin."""
+    if morph_end < FIRST_MORPH:
+        raise ValueError(f"morph_end is {morph_end}, expected at least {FIRST_MORPH}")
+
+
+def check_columns(columns: int, morph_end: int) -> None:
+    """Raises ValueError for fields without the columns of `words.EXTRA`, which templates read."""
+    if columns < morph_end + N_EXTRA:
+        raise ValueError(f"fields have {columns} columns, expected at least {morph_end + N_EXTRA}")
 
 
 def check_sentences(sentences: object, n_sentences: int) -> Int32:

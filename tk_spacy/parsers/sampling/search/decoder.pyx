@@ -14,7 +14,6 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
-from tk_spacy.features.columns cimport FIRST_MORPH
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.features.templates cimport Words, words_of
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
@@ -26,7 +25,7 @@ from tk_spacy.parsers.sampling.search.tree cimport exact_score
 from tk_spacy.trees.spanning cimport max_tree
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.parsers.sampling.search.checks import (
-    check_corpus, check_gold, check_kept, check_lattice, check_sentences,
+    check_corpus, check_gold, check_kept, check_lattice, check_morph_end, check_sentences,
 )
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -63,8 +62,7 @@ cdef class Scorer:
                 f"max_heads is {max_heads} and max_labels {max_labels}, expected at least 1 and at "
                 f"most {MAX_LABELS} labels"
             )
-        if morph_end < FIRST_MORPH:
-            raise ValueError(f"morph_end is {morph_end}, expected at least {FIRST_MORPH}")
+        check_morph_end(morph_end)
         self.weights = checked("weights", weights, np.float32, None)
         self.pruner = checked("pruner", pruner, np.float32, None)
         self.places = checked("places", places, np.uint8, None)

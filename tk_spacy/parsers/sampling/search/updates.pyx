@@ -22,6 +22,8 @@ from tk_spacy.parsers.sampling.search.templates cimport (
 )
 from tk_spacy.utils.index_checks cimport check_values
 
+from tk_spacy.parsers.sampling.search.checks import check_columns, check_morph_end
+
 cdef enum:
     BOUNDARY_LABEL = 1
     N_KINDS = 5
@@ -56,6 +58,7 @@ cdef class Learner:
     ):
         if size < 2 or size & (size - 1):
             raise ValueError(f"size is {size}, expected a power of two")
+        check_morph_end(morph_end)
         self.weights = np.zeros(size + n_cells, dtype=np.float32)
         self.sum_array = np.zeros(size + n_cells)
         self.delta_array = np.zeros(size + n_cells, dtype=np.float32)
@@ -115,11 +118,9 @@ cdef class Learner:
 
     cdef int check_fields(self, const int32_t[:, ::1] fields) except -1:
         """Raises ValueError for fields that are no sentence's."""
-        if fields.shape[0] < 3 or fields.shape[1] < max(self.morph_end, FIRST_MORPH):
-            raise ValueError(
-                f"fields have shape {(fields.shape[0], fields.shape[1])}, expected 3 rows and "
-                f"{max(self.morph_end, FIRST_MORPH)} columns at least"
-            )
+        if fields.shape[0] < 3:
+            raise ValueError(f"fields have {fields.shape[0]} rows, expected 3 at least")
+        check_columns(fields.shape[1], self.morph_end)
         return 0
 
     cdef int check_tree(
