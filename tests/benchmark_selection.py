@@ -22,7 +22,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +55,20 @@ ROWS = (
     "quadratic", "biquadratic", "eighth", "tree", "slots", "kernel",
     "quadratic:l1", "biquadratic:l1", "tree:l1", "slots:l1", "kernel:l1",
 )  # fmt: skip
+NAMES = {
+    "base": "the parser's own tree", "oracle": "best tree of each list, by heads",
+    "model": "template kernel and manual features (`train`)",
+    "kernel:2": "quadratic kernel, ten voting parts",
+    "kernel:whole": "quadratic kernel of whole trees, ten voting parts",
+    "kernel:4": "biquadratic kernel, ten voting parts",
+    "kernel:8": "kernel of degree 8, ten voting parts",
+    "kernel:tree": "dependency tree kernel, ten voting parts",
+    "templates": "manual features, perceptron", "quadratic": "features of the quadratic kernel",
+    "biquadratic": "features of the biquadratic kernel",
+    "eighth": "features of the kernel of degree 8", "tree": "features of the tree kernel",
+    "slots": "slot combinations, mined",
+    "kernel": "slot combinations of the trained kernel, relearnt",
+}  # fmt: skip
 PARTS = ("dev", "test")
 COMMITTEE = 10
 """Parts of the training lists that kernel perceptrons learn from apart."""
@@ -287,25 +301,39 @@ def rows(
 
 
 @app.command()
-def table(files: list[Path], part: str = "test") -> None:
-    """Print the rows of one or several treebanks."""
+def table(files: list[Path]) -> None:
+    """Print the rows of one or several treebanks: UAS / LAS."""
     for file in files:
         lines = [json.loads(text) for text in file.read_text(encoding="utf-8").splitlines()]
-        typer.echo(f"\n{lines[0]['treebank']}, {part}\n")
+        typer.echo(f"\n{lines[0]['treebank']}\n")
         typer.echo(
-            "| reranker | UAS | LAS | UAS no punct. | LAS no punct. | training, s | features "
-            "| templates | peak, GiB | sentences/s |"
+            "| reranker | dev | test | test, no punctuation | training, s | features | templates "
+            "| peak, GiB | sentences/s |"
         )
-        typer.echo("|---|" + "---:|" * 9)
+        typer.echo("|---|" + "---:|" * 8)
         for line in sorted(lines, key=lambda item: [*ROWS, item["row"]].index(item["row"])):
-            scores: Sequence[float] = list(line[part].values())
+            dev, test = line["dev"], line["test"]
             cells = [
-                line["row"], *(f"{value:.2f}" for value in scores),
-                _shown(line.get("seconds"), ".1f"), _shown(line.get("features"), ","),
-                _shown(line.get("templates"), ","), f"{line['peak_bytes'] / GIB:.2f}",
+                _name(line["row"]), _attachment(dev["uas"], dev["las"]),
+                _attachment(test["uas"], test["las"]),
+                _attachment(test["uas_nopunct"], test["las_nopunct"]),
+                _shown(line.get("seconds"), ",.0f"), _shown(line.get("features") or None, ","),
+                _shown(line.get("templates") or None, ","), f"{line['peak_bytes'] / GIB:.2f}",
                 _shown(line.get("sentences_per_second"), ",.0f"),
             ]  # fmt: skip
             typer.echo("| " + " | ".join(cells) + " |")
+
+
+def _name(row: str) -> str:
+    """A row in words."""
+    space, _, learner = row.partition(":")
+    if row in NAMES or learner != "l1":
+        return NAMES[row]
+    return f"{NAMES[space]}, weights of the L1 model"
+
+
+def _attachment(uas: float, las: float) -> str:
+    return f"{uas:.2f} / {las:.2f}"
 
 
 def _shown(value: float | None, form: str) -> str:
