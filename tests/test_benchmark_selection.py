@@ -68,7 +68,6 @@ def test_kernels_learn_from_right_trees_where_the_spaces_do(
 
 def test_the_table_has_rows_of_any_name(tmp_path: Path) -> None:
     scores = {"uas": 1.5, "las": 2.5, "uas_nopunct": 3.5, "las_nopunct": 4.5}
-    of_parts = dict.fromkeys(PARTS, scores)
     file = tmp_path / "rows.jsonl"
     file.write_text(
         "".join(
