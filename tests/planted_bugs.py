@@ -906,7 +906,7 @@ BUGS = [
     ),
     Bug(
         "the linear model does not move away from the tree that it chose",
-        "table.move(corpus, at, best, -1.0, weights, stepped, step)",
+        "lists.move(at, best, -1.0, weights, stepped, step)",
         "pass",
         (SELECTING,),
     ),
@@ -1048,6 +1048,12 @@ BUGS = [
         "a tree's patterns hang on any word of the path where a node has few children",
         "if by >> FEATURE_BITS != <uint64_t>depth or not has_feature(",
         "if not has_feature(",
+        (MINING,),
+    ),
+    Bug(
+        "a perceptron moves what occurs in the arcs before one too",
+        "for i in range(0 if unit == 0 else self._ends[start + unit - 1],",
+        "for i in range(0,",
         (MINING,),
     ),
     Bug(

@@ -19,6 +19,7 @@ from tk_spacy.selection.gradient_mining import (
     nothing_carried,
 )
 from tk_spacy.selection.linear import train_linear
+from tk_spacy.selection.occurrences import Occurrences
 from tk_spacy.selection.patterns import PatternTable
 
 N_FEATURES = 6
@@ -238,6 +239,28 @@ def test_scores_and_moves_of_patterns(trees):
     table.move(corpus, 5, 1, -2.0, moved, stepped, 7.0)
     assert (moved - weights).tolist() == [2.0 * n for n in differences]
     assert stepped.tolist() == [14.0 * n for n in differences]
+    for n_threads in (1, 2):
+        occurrences = Occurrences(table, corpus, n_threads=n_threads)
+        for i, trees_of in enumerate(candidates):
+            found = occurrences.scores(i, weights)
+            expected = [
+                sum(by_name.get(p, 0) * n for p, n in counted(t, trees=trees, most=3).items())
+                for t in trees_of
+            ]
+            assert (found - found[0]).tolist() == [value - expected[0] for value in expected]
+        again, stepped_again = weights.copy(), np.zeros(len(table))
+        occurrences.move(5, 2, 2.0, again, stepped_again, 7.0)
+        occurrences.move(5, 1, -2.0, again, stepped_again, 7.0)
+        assert (again - weights).tolist() == [2.0 * n for n in differences]
+        assert stepped_again.tolist() == [14.0 * n for n in differences]
+    n = len(occurrences)
+    Occurrences(table, corpus, most=n)
+    with pytest.raises(MemoryError, match=f"{n} occurrences of patterns, room for {n - 1}"):
+        Occurrences(table, corpus, most=n - 1)
+    with pytest.raises(ValueError, match="there is no candidate 4 of a list 5"):
+        occurrences.move(5, 4, 1.0, again, stepped_again, 1.0)
+    with pytest.raises(ValueError, match="there is no candidate 0 of a list 12"):
+        occurrences.scores(12, weights)
 
 
 def test_a_limit_ends_it():
@@ -293,6 +316,7 @@ def test_refuses_patterns_of_trees_among_arcs():
         lambda: table.list_scores(arcs, 1, [1.0]),
         lambda: table.move(arcs, 1, 0, 1.0, np.ones(1), np.ones(1), 1.0),
         lambda: train_linear(table, arcs, gold),
+        lambda: train_linear(table, arcs, gold, most=0),
         lambda: mine(arcs, [1], [0], [1], nothing_carried(), trees=True, threshold=1),
     ):
         with pytest.raises(ValueError, match="patterns of trees in a corpus of other parts"):

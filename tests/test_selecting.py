@@ -206,6 +206,8 @@ def test_the_linear_model_is_an_averaged_perceptron(trees):
             for name in names:
                 total[name] += weights[name]
     found = train_linear(table, corpus, gold, iterations=3)
+    walked = train_linear(table, corpus, gold, iterations=3, most=0)
+    assert walked.tolist() == found.tolist()
     assert np.allclose(found, [total[name] / (3 * len(lists)) for name in names], atol=1e-9)
 
 

@@ -32,7 +32,7 @@ from tk_spacy.selection.combinations.slot_features import SlotFeatures, encode_l
 from tk_spacy.selection.combinations.slot_space import SlotSpace
 from tk_spacy.selection.corpus import MAX_FEATURES, Corpus
 from tk_spacy.selection.explicit import ExplicitModel
-from tk_spacy.selection.linear import train_linear
+from tk_spacy.selection.linear import BYTES_OF_AN_OCCURRENCE, MOST_OCCURRENCES, train_linear
 from tk_spacy.selection.model import SelectedFeatures
 from tk_spacy.selection.selecting import Iteration, MiningSettings, select_features
 from tk_spacy.treebank.conllu import Sentence
@@ -327,8 +327,9 @@ def _of_arcs(before: Reranker, learnt: Lists, work: Work) -> Learnt:
         with work.step("perceptron") as report:
             # Of all in the table: what the selected patterns grew from is a feature too.
             weights = train_linear(
-                found.table, corpus, learnt.oracles, iterations=settings.passes, progress=report
-            )
+                found.table, corpus, learnt.oracles, iterations=settings.passes,
+                most=_most_occurrences(settings.memory), n_threads=work.n_threads, progress=report,
+            )  # fmt: skip
             model = SelectedFeatures.make(basic, found.table, weights)
     return Learnt(
         model, len(selected), selected.n_templates(), len(basic), tuple(found.history),
@@ -419,6 +420,13 @@ def peak_memory() -> int:
     """The most memory that this process has taken, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _most_occurrences(memory: int | None) -> int:
+    """What a perceptron may write down in half of what is left, so that weights have room too."""
+    if memory is None:
+        return MOST_OCCURRENCES
+    return min(MOST_OCCURRENCES, max(0, memory - peak_memory()) // (2 * BYTES_OF_AN_OCCURRENCE))
 
 
 def _most_patterns(memory: int | None) -> int:

@@ -11,8 +11,30 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tk_spacy.selection.corpus import Corpus
+from tk_spacy.selection.occurrences import Occurrences
 from tk_spacy.selection.patterns import PatternTable
 from tk_spacy.utils.array_types import Float64
+
+BYTES_OF_AN_OCCURRENCE = 4
+MOST_OCCURRENCES = 1 << 29
+"""That are written down; where there are more, lists are walked through each time."""
+
+
+class Walked:
+    """As Occurrences, without its memory."""
+
+    def __init__(self, table: PatternTable, corpus: Corpus) -> None:
+        self.table, self.corpus = table, corpus
+
+    def scores(self, at: int, weights: Float64) -> Float64:
+        """The sum of the weights of its patterns, of each candidate of a list."""
+        return self.table.list_scores(self.corpus, at, weights)
+
+    def move(
+        self, at: int, row: int, by: float, weights: Float64, stepped: Float64, time: float
+    ) -> None:
+        """Adds `by` to the weight of each pattern of a candidate."""
+        self.table.move(self.corpus, at, row, by, weights, stepped, time)
 
 
 def train_linear(
@@ -21,22 +43,30 @@ def train_linear(
     oracles: Sequence[int],
     *,
     iterations: int = 10,
+    most: int = MOST_OCCURRENCES,
+    n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Float64:
     """The averaged weights of a perceptron over patterns: float64[p].
 
-    oracles: the candidate of each list that should win.  In the lists' order, on one thread.
+    oracles: the candidate of each list that should win.  most: occurrences of patterns that there
+    is room for.  In the lists' order, on one thread; others help to find what occurs.
     """
+    lists: Occurrences | Walked
+    try:
+        lists = Occurrences(table, corpus, most=most, n_threads=n_threads)
+    except MemoryError:
+        lists = Walked(table, corpus)
     weights, stepped = np.zeros(len(table)), np.zeros(len(table))
     same = corpus.same_trees(oracles)
     total, step = iterations * len(corpus), 0
     for _ in range(iterations):
         for at, oracle in enumerate(oracles):
             step += 1
-            best = int(table.list_scores(corpus, at, weights).argmax())
+            best = int(lists.scores(at, weights).argmax())
             if not same[at][best]:
-                table.move(corpus, at, oracle, 1.0, weights, stepped, step)
-                table.move(corpus, at, best, -1.0, weights, stepped, step)
+                lists.move(at, oracle, 1.0, weights, stepped, step)
+                lists.move(at, best, -1.0, weights, stepped, step)
         if progress is not None:
             progress(step, total)
     # A move at step t stands in the steps t..T: it weighs (T - t + 1) / T.

@@ -104,6 +104,37 @@ cdef void walk_tree(
 ) noexcept nogil
 
 
+# What scores are summed of: the distinct arcs of a list, or the nodes of its forest (`trees`), each
+# walked through once.  After each `end` is called; visit_units returns 1 where there is no memory.
+ctypedef void (*End)(void *context, int64_t unit) noexcept nogil
+cdef int visit_units(
+    const Lists *lists, Py_ssize_t at, bint trees, const Index *index, Reach *reach, Step step,
+    End end, void *context,
+) noexcept nogil
+# Writes for each candidate the sum of its units' values.
+cdef void sum_units(
+    const Lists *lists, Py_ssize_t at, bint trees, const double *values, double *out
+) noexcept nogil
+
+
+cdef inline int64_t n_units(const Lists *lists, Py_ssize_t at, bint trees) noexcept nogil:
+    if trees:
+        return lists.first_top[at + 1] - lists.first_top[at]
+    return lists.first_arc[at + 1] - lists.first_arc[at]
+
+
+cdef inline const int32_t *units_of(
+    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, int32_t *n
+) noexcept nogil:
+    """The units of a candidate, -1 for none; their number is written to n."""
+    cdef int32_t words = lists.n[at]
+    if trees:
+        n[0] = words + 1
+        return lists.nodes + lists.first_node[at] + <int64_t>row * (words + 1)
+    n[0] = words
+    return lists.members + lists.first_member[at] + <int64_t>row * words
+
+
 cdef class PatternTable:
     cdef Patterns patterns
     cdef Index index

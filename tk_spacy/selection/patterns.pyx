@@ -233,6 +233,7 @@ cdef struct Sum:
     const Index *index
     const double *weights
     double total
+    double *values
     Reach reach
 
 
@@ -244,6 +245,11 @@ cdef int64_t add_weight(void *context, int64_t node, uint64_t step, int order) n
     if found.reach.has_marked:
         found.total += found.weights[child]
     return child if is_inner(found.index, child) else NOWHERE
+
+
+cdef void note_total(void *context, int64_t unit) noexcept nogil:
+    cdef Sum *found = <Sum *>context
+    found.values[unit], found.total = found.total, 0.0
 
 
 cdef struct Move:
@@ -495,75 +501,78 @@ cdef int score_list(
     int highest, double *out,
 ) noexcept nogil:
     """Writes a score for each candidate; returns 1 where there is no memory."""
-    cdef int32_t row, m
-    cdef Tree tree
     cdef Sum context
-    cdef int32_t k = lists.k[at], n_words = lists.n[at]
-    cdef double *values
-    context.index, context.weights = index, weights
+    cdef int failed
+    context.index, context.weights, context.total = index, weights, 0.0
     context.reach.max_order = highest
-    if trees:
-        return score_trees(lists, at, &context, out)
-    values = <double *>malloc((lists.first_arc[at + 1] - lists.first_arc[at] + 1) * sizeof(double))
-    if values == NULL:
+    context.values = <double *>malloc((n_units(lists, at, trees) + 1) * sizeof(double))
+    if context.values == NULL:
         return 1
-    score_arcs(lists, at, values, &context)
-    for row in range(k):
-        out[row] = 0.0
-        get_tree(lists, at, row, &tree)
-        for m in range(n_words):
-            if tree.members[m] >= 0:
-                out[row] += values[tree.members[m]]
-    free(values)
+    failed = visit_units(
+        lists, at, trees, index, &context.reach, add_weight, note_total, &context
+    )
+    if not failed:
+        sum_units(lists, at, trees, context.values, out)
+    free(context.values)
+    return failed
+
+
+cdef int visit_units(
+    const Lists *lists, Py_ssize_t at, bint trees, const Index *index, Reach *reach, Step step,
+    End end, void *context,
+) noexcept nogil:
+    if trees:
+        return visit_nodes(lists, at, index, reach, step, end, context)
+    visit_arcs(lists, at, index, reach, step, end, context)
     return 0
 
 
-cdef void score_arcs(
-    const Lists *lists, Py_ssize_t at, double *values, Sum *context
+cdef void visit_arcs(
+    const Lists *lists, Py_ssize_t at, const Index *index, Reach *reach, Step step, End end,
+    void *context,
 ) noexcept nogil:
-    """The score of each distinct arc of a list, 0 of one that all its trees have."""
+    """The distinct arcs of a list; nothing occurs in one that all its trees have."""
     cdef int64_t i, first = lists.first_arc[at]
     cdef Arc arc
-    context.reach.has_marked = True
-    for i in range(lists.first_arc[at + 1] - first):
-        context.total = 0.0
+    reach.has_marked = True
+    for i in range(n_units(lists, at, False)):
         if lists.arc_differs[first + i]:
             get_arc(lists, first + i, &arc)
-            walk_arc(&lists.slots, &arc, context.index, add_weight, context)
-        values[i] = context.total
+            walk_arc(&lists.slots, &arc, index, step, context)
+        end(context, i)
 
 
-cdef int score_trees(
-    const Lists *lists, Py_ssize_t at, Sum *context, double *out
+cdef int visit_nodes(
+    const Lists *lists, Py_ssize_t at, const Index *index, Reach *reach, Step step, End end,
+    void *context,
 ) noexcept nogil:
     """Each node of the list's forest once; returns 1 where there is no memory."""
-    cdef int64_t top, first = lists.first_top[at], n_tops = lists.first_top[at + 1] - first
-    cdef int32_t n = lists.n[at] + 1, row, last = -1, word
+    cdef int64_t top, first = lists.first_top[at]
+    cdef int32_t row, last = -1
     cdef Tree tree
-    cdef const int32_t *nodes = lists.nodes + lists.first_node[at]
-    cdef int32_t *numbers = <int32_t *>malloc(2 * n * sizeof(int32_t))
-    cdef double *values = <double *>malloc((n_tops + 1) * sizeof(double))
-    if numbers == NULL or values == NULL:
-        free(numbers)
-        free(values)
+    cdef int32_t *numbers = <int32_t *>malloc(2 * (lists.n[at] + 1) * sizeof(int32_t))
+    if numbers == NULL:
         return 1
-    for top in range(n_tops):
+    for top in range(n_units(lists, at, True)):
         row = lists.top_rows[first + top]
         if row != last:
             get_tree(lists, at, row, &tree)
-            look_down(lists, at, &tree, numbers, &context.reach)
+            look_down(lists, at, &tree, numbers, reach)
             last = row
-        context.total = 0.0
-        walk_below(
-            lists, &tree, lists.top_words[first + top], &context.reach, context.index, add_weight,
-            context,
-        )
-        values[top] = context.total
-    for row in range(lists.k[at]):
-        out[row] = 0.0
-        for word in range(n):
-            if nodes[row * n + word] >= 0:
-                out[row] += values[nodes[row * n + word]]
+        walk_below(lists, &tree, lists.top_words[first + top], reach, index, step, context)
+        end(context, top)
     free(numbers)
-    free(values)
     return 0
+
+
+cdef void sum_units(
+    const Lists *lists, Py_ssize_t at, bint trees, const double *values, double *out
+) noexcept nogil:
+    cdef const int32_t *units
+    cdef int32_t row, i, n
+    for row in range(lists.k[at]):
+        units = units_of(lists, at, row, trees, &n)
+        out[row] = 0.0
+        for i in range(n):
+            if units[i] >= 0:
+                out[row] += values[units[i]]

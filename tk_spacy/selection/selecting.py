@@ -165,7 +165,9 @@ def _pretrained(
         order=order, n_threads=n_threads,
     )  # fmt: skip
     table, _ = joined([part[:3] for part in parts], trees=settings.trees)
-    weights = train_linear(table, corpus, right.tolist(), iterations=settings.pretraining)
+    weights = train_linear(
+        table, corpus, right.tolist(), iterations=settings.pretraining, n_threads=n_threads
+    )
     ends = np.cumsum([len(part[0]) for part in parts])[:-1]
     of_parts = zip(parts, np.split(weights, ends), strict=True)
     return [_with_weight(part[0], part[1], values) for part, values in of_parts]
