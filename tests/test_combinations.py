@@ -31,6 +31,7 @@ from tk_spacy.selection.combinations.slot_space import NOTHING, SlotSpace, slot_
 from tk_spacy.selection.combinations.trie import CombinationTrie
 from tk_spacy.selection.gradient_mining import mine, nothing_carried
 from tk_spacy.selection.key_table import KeyTable
+from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.patterns import PatternTable
 from tk_spacy.selection.selecting import MiningSettings
 
@@ -462,6 +463,11 @@ def test_new_weights_are_those_of_an_averaged_perceptron(model_of_all):
             total += w
     found = relearned(model, encoded, oracles, iterations=3)
     assert np.allclose(np.concatenate([t.weights for t in found.types]), total / (3 * len(held)))
+    # The same where there is no memory for what occurs in each list.
+    table, nodes = pattern_table(model)
+    corpus = SlotFeatures(model.schema, model.space, model.keys).corpus(encoded)
+    weights = train_linear(table, corpus, oracles, iterations=3, most=0)
+    assert np.allclose(weights[nodes], total / (3 * len(held)))
 
 
 def test_patterns_of_a_model_are_read_back(model_of_all):
