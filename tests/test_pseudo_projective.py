@@ -130,6 +130,14 @@ def test_deprojectivize_gives_a_tree_whatever_the_labels(heads, scheme, data) ->
         assert head not in below(new, word)
 
 
+def test_deprojectivize_finds_a_head_that_comes_back_later() -> None:
+    # 3 hangs on 7, which was lifted from 2 and comes back below it after 3 is looked at.
+    heads, labels = [0, 9, 7, 1, 1, 1, 2, 9, 1], [f"l{word}" for word in range(9)]
+    lifted = projectivize(heads, labels, "head")
+    assert lifted[0] == [0, 1, 2, 1, 1, 1, 9, 9, 1]
+    assert deprojectivize(*lifted, "head") == (heads, labels)
+
+
 @given(trees(), st.sampled_from(SCHEMES))
 def test_deprojectivize_cuts_all_marks_and_finds_heads_of_their_own_labels(heads, scheme) -> None:
     labels = [f"l{word}" for word in range(len(heads))]

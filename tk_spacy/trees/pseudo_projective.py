@@ -93,8 +93,17 @@ def deprojectivize(
     depths = _depths(nodes.below)
     lifted = [word for word, mark in enumerate(marks, 1) if mark.lifted]
     lifted.sort(key=lambda word: (depths[word], not nodes.passed[word], word))
-    for word in lifted:
-        nodes.move(word, nodes.find(word, marks[word - 1].head_label, scheme))
+    before = len(lifted) + 1
+    while len(lifted) < before:
+        # A head that was lifted itself may be found when it is back in its place.
+        before, failed = len(lifted), []
+        for word in lifted:
+            head = nodes.find(word, marks[word - 1].head_label, scheme)
+            if head == nodes.heads[word]:
+                failed.append(word)
+            else:
+                nodes.move(word, head)
+        lifted = failed
     return nodes.heads[1:], nodes.labels[1:]
 
 
