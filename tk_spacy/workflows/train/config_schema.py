@@ -123,8 +123,7 @@ def by_sources(name: str) -> str:
     def text(value: Any) -> str:
         return ",".join(value) if isinstance(value, tuple) else f"{value:g}"
 
-    usual = getattr(Settings(), name)
-    usual = text(usual)
+    usual = text(getattr(Settings(), name))
     return f"{text(SUITED['sampling',][name])} with the sampling parser alone, else {usual}"
 
 
