@@ -1039,15 +1039,35 @@ BUGS = [
         (MINING,),
     ),
     Bug(
-        "the index of patterns takes inner nodes for leaves",
-        "return child if is_inner(found.index, child) else NOWHERE",
-        "return NOWHERE if is_inner(found.index, child) else child",
+        "the patterns that extend one are looked for among the next one's",
+        "for child in range(index.starts[position], index.starts[position + 1]):\n"
+        "            # (Of another depth",
+        "for child in range(index.starts[position + 1], index.starts[position + 2]):\n"
+        "            # (Of another depth",
         (MINING,),
     ),
     Bug(
         "a tree's patterns hang on any word of the path where a node has few children",
-        "if by >> FEATURE_BITS != <uint64_t>depth or not has_feature(",
-        "if not has_feature(",
+        "if has_feature(&arc, <int32_t>(index.steps[child] - hung)):",
+        "if has_feature(&arc, <int32_t>(index.steps[child] & ((1 << FEATURE_BITS) - 1))):",
+        (MINING,),
+    ),
+    Bug(
+        "a tree's patterns hang on any word of the path where a node has many children",
+        "child = find_step(cells, mask, hung + <uint32_t>arc.ids[i])",
+        "child = find_step(cells, mask, <uint32_t>arc.ids[i])",
+        (MINING,),
+    ),
+    Bug(
+        "a table of extensions ends where a cell is taken",
+        "while table[cell].position and table[cell].step != step:",
+        "while False:",
+        (MINING,),
+    ),
+    Bug(
+        "weights are read by number where they stand by position",
+        "cdef const double[::1] given = np.asarray(weights)[self.order]",
+        "cdef const double[::1] given = np.array(weights, dtype=np.float64)",
         (MINING,),
     ),
     Bug(
@@ -1058,20 +1078,20 @@ BUGS = [
     ),
     Bug(
         "an arc has all features that a node with few children goes on by",
-        "if has_feature(arc, <int32_t>index.steps[at]):",
+        "if has_feature(arc, <int32_t>index.steps[child]):",
         "if True:",
         (MINING,),
     ),
     Bug(
         "incomplete combinations of slots get a weight",
-        "if move.reach.has_marked and may_weigh(move.slots, step):",
-        "if move.reach.has_marked:",
+        "if may_weigh(move.slots, <uint64_t>move.index.steps[position]):",
+        "if True:",
         ("test_combinations.py",),
     ),
     Bug(
         "incomplete combinations of slots get a weight where their occurrences are written down",
-        "if notes.reach.has_marked and may_weigh(notes.slots, step):",
-        "if notes.reach.has_marked:",
+        "if may_weigh(notes.slots, <uint64_t>notes.index.steps[position]):",
+        "if True:",
         ("test_combinations.py",),
     ),
     Bug(

@@ -32,7 +32,7 @@ from tk_spacy.selection.combinations.trie import CombinationTrie
 from tk_spacy.selection.gradient_mining import mine, nothing_carried
 from tk_spacy.selection.key_table import KeyTable
 from tk_spacy.selection.linear import train_linear
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.selecting import MiningSettings
 
 TYPES = ("arc", "sibling", "grandparent")

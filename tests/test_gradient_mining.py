@@ -20,7 +20,7 @@ from tk_spacy.selection.gradient_mining import (
 )
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.occurrences import Occurrences
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 
 N_FEATURES = 6
 FEATURE = (1 << 25) - 1
@@ -261,6 +261,54 @@ def test_scores_and_moves_of_patterns(trees):
         occurrences.move(5, 4, 1.0, again, stepped_again, 1.0)
     with pytest.raises(ValueError, match="there is no candidate 0 of a list 12"):
         occurrences.scores(12, weights)
+
+
+def wide_table(rng, n_features, *, trees):
+    """All patterns of one feature and of two, some of three, what extends one right after it."""
+    depths = (0, 1) if trees else (0,)
+    pairs = [
+        ((0, i), (depth, j))
+        for i in range(n_features)
+        for depth in depths
+        for j in range(0 if trees else i + 1, n_features)
+    ]
+    extended = [
+        (*pair, (depth, j))
+        for pair in pairs
+        for depth in range(pair[1][0] + 2 if trees else 1)
+        for j in range(0 if trees else pair[1][1] + 1, n_features)
+    ]
+    triples = [extended[i] for i in rng.choice(len(extended), 4000, replace=False)]
+    firsts = rng.permutation(n_features).tolist()
+    paths = [((0, i),) for i in range(n_features)] + pairs + triples
+    paths.sort(key=lambda path: (firsts[path[0][1]], path))
+    order = {path: i for i, path in enumerate(paths)}
+    parents = [order.get(path[:-1], -1) for path in order]
+    steps = [path[-1][0] << 25 | path[-1][1] for path in order]
+    return PatternTable(np.array(parents), np.array(steps), trees=trees)
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_scores_where_patterns_have_many_extensions(trees):
+    n_features = 60
+    lists, candidates, _ = random_lists(4, 15, n_features=n_features)
+    rng = np.random.default_rng(1)
+    table = wide_table(rng, n_features, trees=trees)
+    extensions = np.bincount(table.parents[table.parents >= 0], minlength=len(table))
+    assert (extensions > 40).sum() > 10
+    assert ((extensions > 0) & (extensions < 20)).sum() > 100
+    assert (extensions == 0).sum() > 100
+    names = spelled(table.parents, table.steps, trees=trees)
+    weights = rng.integers(-5, 6, size=len(table)).astype(float)
+    by_name = dict(zip(names, weights, strict=True))
+    found = table.scores(Corpus(lists, n_features), weights, n_threads=2)
+    for i, trees_of in enumerate(candidates):
+        counts = [counted(tree, trees=trees, most=3) for tree in trees_of]
+        expected = [sum(by_name.get(p, 0) * n for p, n in c.items()) for c in counts]
+        assert (found[i] - found[i][0]).tolist() == [value - expected[0] for value in expected]
+        alone = table.list_scores(Corpus(lists, n_features), i, weights)
+        assert alone.tolist() == found[i].tolist()
+    assert np.count_nonzero(np.concatenate(found)) > 20
 
 
 def test_a_limit_ends_it():

@@ -24,7 +24,7 @@ from tk_spacy.selection.perceptron import (
 N_FEATURES = 6
 
 
-def random_lists(seed, n_lists, *, n_trees=4):
+def random_lists(seed, n_lists, *, n_trees=4, n_features=N_FEATURES):
     """Lists, and for each candidate the features of its arcs."""
     rng = np.random.default_rng(seed)
     lists, trees = [], []
@@ -32,7 +32,7 @@ def random_lists(seed, n_lists, *, n_trees=4):
         n = int(rng.integers(2, 6))
         heads = [random_tree(rng, n).tolist() for _ in range(n_trees)]
         _, members, n_arcs = forest_of(heads)
-        features = random_features(rng, n_arcs, N_FEATURES)
+        features = random_features(rng, n_arcs, n_features)
         lists.append(
             ArcLists(np.array(heads, np.int32), np.array(members, np.int32), *ragged(features))
         )

@@ -30,7 +30,7 @@ from tk_spacy.selection.basic import ArcLists, BasicFeatures
 from tk_spacy.selection.corpus import MAX_FEATURES, Corpus
 from tk_spacy.selection.explicit import explicit_to_dict, read_explicit
 from tk_spacy.selection.model import SelectedFeatures
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.selecting import MiningSettings, select_features
 from tk_spacy.utils.model_dirs import EXPLICIT
 from tk_spacy.utils.serialization import META, from_npz, to_npz

@@ -14,7 +14,7 @@ from tk_spacy.selection import gradient_mining, selecting
 from tk_spacy.selection.basic import ArcLists
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.linear import train_linear
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.selecting import MiningSettings, select_features
 
 MOST = 3

@@ -19,8 +19,9 @@ def ragged(rows):
 
 
 def random_features(rng, n_arcs, n_features=4):
+    most = min(n_features, 8)
     return [
-        sorted(rng.choice(n_features, size=rng.integers(0, n_features), replace=False).tolist())
+        sorted(rng.choice(n_features, size=rng.integers(0, most), replace=False).tolist())
         for _ in range(n_arcs)
     ]
 

@@ -363,7 +363,7 @@ cdef void walk_samples(
         get_tree(lists, samples.lists[i], others, &other)
         if samples.trees:
             if not samples.contested:
-                walk_tree(lists, &tree, NULL, NULL, mining_step, walk)
+                walk_tree(lists, &tree, NULL, mining_step, walk)
             elif walk_contested(lists, &tree, &other, walk):
                 walk.part.failed = NO_MEMORY
             continue
@@ -371,7 +371,7 @@ cdef void walk_samples(
             if tree.members[m] < 0 or samples.contested and tree.members[m] == other.members[m]:
                 continue
             get_arc(lists, tree.first_arc + tree.members[m], &arc)
-            walk_arc(&lists.slots, &arc, NULL, mining_step, walk)
+            walk_arc(&lists.slots, &arc, mining_step, walk)
 
 
 cdef int walk_contested(
@@ -396,7 +396,7 @@ cdef int walk_contested(
         )
     spread_marks(tree, marked, numbers + 3 * n, below, MAX_ORDER_)
     walk.reach.marked, walk.reach.below = marked, below
-    walk_tree(lists, tree, &walk.reach, NULL, mining_step, walk)
+    walk_tree(lists, tree, &walk.reach, mining_step, walk)
     free(marked)
     free(numbers)
     return 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.occurrences import Occurrences
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.utils.array_types import Float64
 
 BYTES_OF_AN_OCCURRENCE = 4

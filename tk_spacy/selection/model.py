@@ -16,7 +16,7 @@ from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.selection.basic import ArcLists, BasicFeatures
 from tk_spacy.selection.corpus import MAX_FEATURES, Corpus
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.templates import FeatureNames, check_keys
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int64

@@ -1,5 +1,5 @@
 from tk_spacy.selection.corpus import Corpus
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.utils.array_types import Float64
 
 class Occurrences:

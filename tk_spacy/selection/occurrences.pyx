@@ -8,33 +8,30 @@ import numpy as np
 from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.selection.corpus cimport Corpus, Lists, Slots
-from tk_spacy.selection.patterns cimport (
-    NOWHERE, Index, PatternTable, Reach, is_inner, look_up, may_weigh, n_units, sum_units,
-    units_of, visit_units,
+from tk_spacy.selection.matching cimport (
+    Finding, Index, n_units, sum_units, units_of, visit_units,
 )
+from tk_spacy.selection.pattern_table cimport PatternTable
+from tk_spacy.selection.patterns cimport may_weigh
 from tk_spacy.utils.array_checks import checked
 
 
 cdef struct Notes:
-    # What a walk through the units of a list finds, counted or written down.
+    # What is found in the units of a list, counted or written down.
     const Index *index
+    const int32_t *order    # the number of the pattern at each position
     const Slots *slots
     int32_t *ids            # NULL to count
     int64_t n
     int64_t *ends           # of each unit, counted from the list's first occurrence
-    Reach reach
 
 
-cdef int64_t note(void *context, int64_t node, uint64_t step, int order) noexcept nogil:
+cdef void note(void *context, int32_t position) noexcept nogil:
     cdef Notes *notes = <Notes *>context
-    cdef int64_t child = look_up(notes.index, node, step)
-    if child == NOWHERE:
-        return NOWHERE
-    if notes.reach.has_marked and may_weigh(notes.slots, step):
+    if may_weigh(notes.slots, <uint64_t>notes.index.steps[position]):
         if notes.ids != NULL:
-            notes.ids[notes.n] = <int32_t>child
+            notes.ids[notes.n] = notes.order[position]
         notes.n += 1
-    return child if is_inner(notes.index, child) else NOWHERE
 
 
 cdef void note_end(void *context, int64_t unit) noexcept nogil:
@@ -86,6 +83,7 @@ cdef class Occurrences:
         """Counts the occurrences of each list, or writes them down."""
         cdef Py_ssize_t n = self._corpus.n_lists, i
         cdef const Lists *lists = &self._corpus.lists
+        cdef const int32_t[::1] order = self._table.order
         cdef int failed = 0
         cdef Listener listener = Listener(n)
         for i in prange(
@@ -94,7 +92,7 @@ cdef class Occurrences:
             if i < n:
                 if not is_stopped(&listener.watch):
                     failed += note_list(
-                        &self._table.index, lists, i, self._table.trees, self._table.highest,
+                        &self._table.index, &order[0], lists, i, self._table.trees,
                         &self._ids[self._first[i]] if write else NULL,
                         &self._ends[self._first_unit[i]], &counts[i],
                     )
@@ -162,15 +160,16 @@ cdef class Occurrences:
 
 
 cdef int note_list(
-    const Index *index, const Lists *lists, Py_ssize_t at, bint trees, int highest, int32_t *ids,
-    int64_t *ends, int64_t *count,
+    const Index *index, const int32_t *order, const Lists *lists, Py_ssize_t at, bint trees,
+    int32_t *ids, int64_t *ends, int64_t *count,
 ) noexcept nogil:
     """Notes the occurrences of one list; returns 1 where there is no memory."""
     cdef Notes notes
+    cdef Finding finding
     cdef int failed
-    notes.index, notes.slots = index, &lists.slots
+    notes.index, notes.order, notes.slots = index, order, &lists.slots
     notes.ids, notes.n, notes.ends = ids, 0, ends
-    notes.reach.max_order = highest
-    failed = visit_units(lists, at, trees, index, &notes.reach, note, note_end, &notes)
+    finding.index, finding.found, finding.end, finding.context = index, note, note_end, &notes
+    failed = visit_units(lists, at, trees, &finding)
     count[0] = notes.n
     return failed

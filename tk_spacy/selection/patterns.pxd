@@ -1,9 +1,9 @@
 # Patterns of basic features as a trie, and the walks over those that occur (see patterns.pyx).
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from tk_spacy.selection.corpus cimport Arc, Corpus, Lists, Slots, Tree
-from tk_spacy.selection.key_table cimport Keys, find_key, key_hash
+from tk_spacy.selection.corpus cimport Arc, Lists, Slots, Tree
+from tk_spacy.selection.key_table cimport Keys, find_key
 
 cdef enum:
     NOWHERE = -1            # the parent of patterns of one feature; no node
@@ -19,17 +19,6 @@ cdef struct Patterns:
     uint64_t *keys
     uint8_t *orders         # number of basic features
     Py_ssize_t room
-
-
-cdef struct Index:
-    # A finished set of patterns, to look things up in fast: most of what is asked for is not there.
-    const Patterns *patterns
-    const int32_t *firsts       # the node of each feature alone, NOWHERE for none; so many features
-    int64_t n_firsts
-    const int64_t *starts       # node i has the children from starts[i] on, until starts[i + 1]
-    const uint32_t *steps       # the steps to these, ascending
-    const uint64_t *bits        # one bit for each of the nodes' keys, by their hash
-    uint64_t mask
 
 
 # What a walk does with each step that occurs: returns the node to go on from, or NOWHERE.
@@ -57,21 +46,25 @@ cdef inline int64_t find_pattern(
     return find_key(&patterns.table, pattern_key(parent, step))
 
 
-cdef inline int64_t look_up(const Index *index, int64_t parent, uint64_t step) noexcept nogil:
-    """As find_pattern."""
-    cdef uint64_t key, bit
-    if parent == NOWHERE and step < <uint64_t>index.n_firsts:
-        return index.firsts[step]
-    key = pattern_key(parent, step)
-    bit = key_hash(key) >> 24 & index.mask
-    if not index.bits[bit >> 6] >> (bit & 63) & 1:
-        return NOWHERE
-    return find_key(&index.patterns.table, key)
+cdef inline bint reaches(
+    const Reach *reach, const int32_t *path, int depth, int32_t word, int order
+) noexcept nogil:
+    """Whether an occurrence that ends in a word on path[depth] may still get a marked arc."""
+    cdef int32_t nearest = reach.below[word]
+    cdef int i
+    for i in range(depth + 1):
+        nearest = min(nearest, reach.below[path[i]])
+    return order + nearest <= reach.max_order
 
 
-cdef inline bint is_inner(const Index *index, int64_t node) noexcept nogil:
-    """Whether a node has children."""
-    return index.starts[node] < index.starts[node + 1]
+cdef inline void lengthen(
+    int32_t *longer, const int32_t *path, int depth, int32_t word
+) noexcept nogil:
+    """Writes the path to a word on path[depth]."""
+    cdef int i
+    for i in range(depth + 1):
+        longer[i] = path[i]
+    longer[depth + 1] = word
 
 
 cdef inline bint may_weigh(const Slots *slots, uint64_t step) noexcept nogil:
@@ -93,55 +86,9 @@ cdef int64_t add_pattern(
 ) noexcept nogil
 cdef void cut_patterns(Patterns *patterns, Py_ssize_t n) noexcept nogil
 
-# Patterns of one arc, or part; slots: those of its features.  index: of the patterns that the walk
-# is for, to pass over other steps; NULL where all that occurs is asked for.
-cdef void walk_arc(
-    const Slots *slots, const Arc *arc, const Index *index, Step step, void *context
-) noexcept nogil
+# Patterns of one arc, or part; slots: those of its features.
+cdef void walk_arc(const Slots *slots, const Arc *arc, Step step, void *context) noexcept nogil
 # reach: NULL for all occurrences.
 cdef void walk_tree(
-    const Lists *lists, const Tree *tree, Reach *reach, const Index *index, Step step, void *context
+    const Lists *lists, const Tree *tree, Reach *reach, Step step, void *context
 ) noexcept nogil
-
-
-# What scores are summed of: the distinct arcs of a list, or the nodes of its forest (`trees`), each
-# walked through once.  After each `end` is called; visit_units returns 1 where there is no memory.
-ctypedef void (*End)(void *context, int64_t unit) noexcept nogil
-cdef int visit_units(
-    const Lists *lists, Py_ssize_t at, bint trees, const Index *index, Reach *reach, Step step,
-    End end, void *context,
-) noexcept nogil
-# Writes for each candidate the sum of its units' values.
-cdef void sum_units(
-    const Lists *lists, Py_ssize_t at, bint trees, const double *values, double *out
-) noexcept nogil
-
-
-cdef inline int64_t n_units(const Lists *lists, Py_ssize_t at, bint trees) noexcept nogil:
-    if trees:
-        return lists.first_top[at + 1] - lists.first_top[at]
-    return lists.first_arc[at + 1] - lists.first_arc[at]
-
-
-cdef inline const int32_t *units_of(
-    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, int32_t *n
-) noexcept nogil:
-    """The units of a candidate, -1 for none; their number is written to n."""
-    cdef int32_t words = lists.n[at]
-    if trees:
-        n[0] = words + 1
-        return lists.nodes + lists.first_node[at] + <int64_t>row * (words + 1)
-    n[0] = words
-    return lists.members + lists.first_member[at] + <int64_t>row * words
-
-
-cdef class PatternTable:
-    cdef Patterns patterns
-    cdef Index index
-    cdef readonly bint trees
-    cdef object _kept
-
-    cdef int _make_index(
-        self, const int64_t[::1] parents, const int64_t[::1] steps
-    ) except -1
-    cdef int highest        # number of features of the longest pattern

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.selection.gradient_mining import PARTS, mine, nothing_carried
 from tk_spacy.selection.linear import train_linear
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.utils.array_types import Float64, Int32, Int64
 
 Carried = list[tuple[Int64, Int64, Float64]]

@@ -19,7 +19,7 @@ from tk_spacy.selection.combinations.slot_features import SlotFeatures
 from tk_spacy.selection.combinations.slot_space import NOTHING, slot_of
 from tk_spacy.selection.combinations.trie import patterns_of
 from tk_spacy.selection.linear import train_linear
-from tk_spacy.selection.patterns import PatternTable
+from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.selecting import Iteration, MiningSettings, Selection, select_features
 from tk_spacy.utils.array_types import Float64, Int64
 

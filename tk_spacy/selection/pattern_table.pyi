@@ -9,6 +9,7 @@ MAX_ORDER: Final[int]
 
 class PatternTable:
     trees: bool
+    order: Int32
     def __init__(self, parents: ArrayLike, steps: ArrayLike, *, trees: bool) -> None: ...
     def __len__(self) -> int: ...
     @property

@@ -1,0 +1,295 @@
+"""Patterns with numbers, and the sums of their weights in candidate lists."""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
+from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.selection.corpus cimport Corpus, Lists, Slots
+from tk_spacy.selection.matching cimport (
+    MANY, Cell, Finding, Index, fill_tables, n_units, sum_units, visit_candidate, visit_units,
+)
+from tk_spacy.selection.patterns cimport (
+    FEATURE_BITS, MAX_DEPTH, NOWHERE, add_pattern, free_patterns, make_patterns, may_weigh,
+    parent_of,
+)
+from tk_spacy.utils.array_checks import checked
+
+MAX_ORDER = 255
+
+
+cdef class PatternTable:
+    """A set of patterns, closed under prefixes, with numbers 0..p-1.
+
+    parents: int64[p], -1 for a pattern of one feature; less than the pattern's own number.
+    steps: int64[p], the feature that a pattern has more than its parent; in the space of trees also
+        the depth of the word that its arc hangs on, times 2 ** 25.
+    trees: whether this is the space of trees; else that of arcs.
+    order: int32[p], the pattern at each position of the index.
+
+    Raises ValueError for parents that do not come before, and for a pattern that is there twice.
+    """
+
+    def __cinit__(self, parents, steps, *, trees):
+        cdef const int64_t[::1] above = checked("parents", parents, np.int64, None)
+        cdef const int64_t[::1] given = checked("steps", steps, np.int64, above.shape[0])
+        cdef Py_ssize_t i
+        cdef int order, highest = 0
+        cdef int64_t node
+        self.trees = trees
+        if make_patterns(&self.patterns):
+            raise MemoryError("no memory for a table of patterns")
+        for i in range(above.shape[0]):
+            if not -1 <= above[i] < i or not 0 <= given[i] < <int64_t>MAX_DEPTH << FEATURE_BITS:
+                raise ValueError(
+                    f"pattern {i} extends {above[i]} by {given[i]}, expected one before it and a "
+                    "feature"
+                )
+            order = 1 if above[i] < 0 else self.patterns.orders[above[i]] + 1
+            if order > MAX_ORDER:
+                raise ValueError(f"pattern {i} has over {MAX_ORDER} features")
+            highest = max(highest, order)
+            node = add_pattern(&self.patterns, above[i], <uint64_t>given[i], order)
+            if node == NOWHERE:
+                raise MemoryError("no memory for a table of patterns")
+            if node != i:
+                raise ValueError(f"pattern {i} is there twice, expected each once")
+        self._make_index(above, given, highest)
+
+    cdef int _make_index(
+        self, const int64_t[::1] parents, const int64_t[::1] steps, int highest
+    ) except -1:
+        cdef Py_ssize_t n = parents.shape[0], features = 0, i
+        above, last_steps, orders = np.asarray(parents), np.asarray(steps), self.orders
+        alone = np.flatnonzero((above < 0) & (last_steps < 1 << FEATURE_BITS))
+        if len(alone):
+            features = int(last_steps[alone].max()) + 1
+        order = np.argsort(orders, kind="stable")
+        bounds = np.searchsorted(orders[order], np.arange(1, highest + 2))
+        positions = np.full(n + 1, -1, dtype=np.int64)      # the last: of no parent
+        for i in range(highest):
+            of_order = order[bounds[i]:bounds[i + 1]]
+            of_order = of_order[np.lexsort((last_steps[of_order], positions[above[of_order]]))]
+            order[bounds[i]:bounds[i + 1]] = of_order
+            positions[of_order] = np.arange(bounds[i], bounds[i + 1])
+        firsts = np.full(features + 1, NOWHERE, dtype=np.int32)
+        firsts[last_steps[alone]] = positions[alone]
+        self.order = order.astype(np.int32)
+        cdef const int32_t[::1] of_features = firsts
+        cdef const int32_t[::1] starts = np.searchsorted(
+            positions[above[order]], np.arange(n + 1)
+        ).astype(np.int32)
+        cdef const uint32_t[::1] by_position = np.append(last_steps[order], 0).astype(np.uint32)
+        extensions = np.diff(starts)
+        many = np.flatnonzero(extensions >= MANY)
+        tables = np.full(n + 1, NOWHERE, dtype=np.int32)
+        tables[many] = np.arange(len(many))
+        # Between half and a quarter of a table is full.
+        sizes = 1 << np.ceil(np.log2(2 * extensions[many])).astype(np.int64)
+        cdef const int32_t[::1] tables_of = tables
+        cdef const int64_t[::1] first_cells = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        cdef uint64_t[::1] cells = np.zeros(first_cells[len(many)] + 1, dtype=np.uint64)
+        self._kept = of_features, starts, by_position, tables_of, first_cells, cells
+        self.index.n, self.index.highest = n, highest
+        self.index.firsts, self.index.n_firsts = &of_features[0], features
+        self.index.starts, self.index.steps = &starts[0], &by_position[0]
+        self.index.tables, self.index.first_cells = &tables_of[0], &first_cells[0]
+        self.index.cells = <Cell *>&cells[0]
+        with nogil:
+            fill_tables(&self.index, <Cell *>&cells[0])
+        return 0
+
+    def __dealloc__(self):
+        free_patterns(&self.patterns)
+
+    def __len__(self):
+        return self.index.n
+
+    @property
+    def parents(self):
+        """int64[p], see above."""
+        cdef Py_ssize_t i
+        found = np.empty(self.patterns.table.n, dtype=np.int64)
+        cdef int64_t[::1] values = found
+        for i in range(values.shape[0]):
+            values[i] = parent_of(self.patterns.keys[i])
+        return found
+
+    @property
+    def steps(self):
+        """int64[p], see above."""
+        cdef Py_ssize_t i
+        found = np.empty(self.patterns.table.n, dtype=np.int64)
+        cdef int64_t[::1] values = found
+        for i in range(values.shape[0]):
+            values[i] = <int64_t>(self.patterns.keys[i] & 0xFFFFFFFF)
+        return found
+
+    @property
+    def orders(self):
+        """The number of features of each pattern: int32[p]."""
+        cdef Py_ssize_t i
+        found = np.empty(self.patterns.table.n, dtype=np.int32)
+        cdef int32_t[::1] values = found
+        for i in range(values.shape[0]):
+            values[i] = self.patterns.orders[i]
+        return found
+
+    def scores(self, Corpus corpus not None, weights, *, n_threads=None):
+        """The sum of the weights of all patterns, as often as they occur, of each candidate.
+
+        Comparable within a list: what all its candidates have is left out, in the space of arcs
+        whole arcs, in that of trees occurrences without an arc that differs.
+        weights: float64[p].  Returns float64[k] for each list of the corpus.
+        """
+        checked("weights", weights, np.float64, len(self))
+        cdef const double[::1] given = np.asarray(weights)[self.order]
+        lengths = corpus.lengths
+        _check_trees(corpus, self.trees)
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        cdef const int64_t[::1] begins = ends
+        cdef double[::1] out = np.zeros(ends[len(lengths)] + 1)
+        cdef Py_ssize_t n = corpus.n_lists, i
+        cdef int threads = effective_n_threads(n_threads), failed = 0
+        cdef const Lists *lists = &corpus.lists
+        cdef Listener listener = Listener(n)
+        cdef bint trees = self.trees
+        if not len(self) or not n:
+            return [np.zeros(k) for k in lengths]
+        for i in prange(
+            n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
+        ):
+            if i < n:
+                if not is_stopped(&listener.watch):
+                    failed += score_list(
+                        &self.index, &given[0], NULL, lists, i, trees, &out[begins[i]]
+                    )
+                task_done(&listener.watch)
+            else:
+                await_others(&listener.watch)
+        listener.check()
+        if failed:
+            raise MemoryError("no memory for the scores of a list's arcs")
+        return np.split(np.asarray(out)[: ends[len(lengths)]], ends[1 : len(lengths)])
+
+    def list_scores(self, Corpus corpus not None, Py_ssize_t at, weights):
+        """The same of one list, on one thread: float64[k]."""
+        cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
+        cdef const int32_t[::1] order = self.order
+        _check_trees(corpus, self.trees)
+        _check_place(corpus, at, 0)
+        cdef double[::1] out = np.zeros(corpus.lists.k[at])
+        cdef int failed = 0
+        if len(self):
+            with nogil:
+                failed = score_list(
+                    &self.index, &given[0], &order[0], &corpus.lists, at, self.trees, &out[0]
+                )
+        if failed:
+            raise MemoryError("no memory for the scores of a list's arcs")
+        return np.asarray(out)
+
+    def move(self, Corpus corpus not None, Py_ssize_t at, int row, double by, weights, stepped,
+             double time):
+        """Adds `by` to the weight of each pattern of a candidate, as often as `scores` counts it.
+
+        Of parts in slots only complete patterns have weights (see Corpus).
+
+        at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
+        time is added, for averaging.
+        """
+        cdef double[::1] of_patterns = checked("weights", weights, np.float64, len(self))
+        cdef double[::1] sums = checked("stepped", stepped, np.float64, len(self))
+        cdef const int32_t[::1] order = self.order
+        cdef Move move
+        cdef Finding finding
+        _check_trees(corpus, self.trees)
+        _check_place(corpus, at, row)
+        if not len(self):
+            return
+        cdef int failed = 0
+        move.index, move.order, move.slots = &self.index, &order[0], &corpus.lists.slots
+        move.weights, move.stepped = &of_patterns[0], &sums[0]
+        move.by, move.at = by, time
+        finding.index, finding.found, finding.context = &self.index, move_weight, &move
+        with nogil:
+            failed = visit_candidate(&corpus.lists, at, row, self.trees, &finding)
+        if failed:
+            raise MemoryError("no memory for a list's trees")
+
+
+def _check_trees(Corpus corpus, bint trees):
+    if trees and not corpus.has_trees:
+        raise ValueError("patterns of trees in a corpus of other parts, expected one of trees")
+
+
+def _check_place(Corpus corpus, Py_ssize_t at, int row):
+    if not 0 <= at < corpus.n_lists or not 0 <= row < corpus.lists.k[at]:
+        raise ValueError(f"there is no candidate {row} of a list {at}")
+
+
+cdef struct Sum:
+    const double *weights       # at each position
+    const int32_t *order        # NULL, or the number that has its weight
+    double total
+    double *values
+
+
+cdef void add_weight(void *context, int32_t position) noexcept nogil:
+    cdef Sum *sum = <Sum *>context
+    sum.total += sum.weights[position]
+
+
+cdef void add_weight_of(void *context, int32_t position) noexcept nogil:
+    cdef Sum *sum = <Sum *>context
+    sum.total += sum.weights[sum.order[position]]
+
+
+cdef void note_total(void *context, int64_t unit) noexcept nogil:
+    cdef Sum *sum = <Sum *>context
+    sum.values[unit], sum.total = sum.total, 0.0
+
+
+cdef struct Move:
+    const Index *index
+    const int32_t *order
+    const Slots *slots
+    double *weights
+    double *stepped
+    double by
+    double at
+
+
+cdef void move_weight(void *context, int32_t position) noexcept nogil:
+    cdef Move *move = <Move *>context
+    cdef int32_t number = move.order[position]
+    if may_weigh(move.slots, <uint64_t>move.index.steps[position]):
+        move.weights[number] += move.by
+        move.stepped[number] += move.by * move.at
+
+
+cdef int score_list(
+    const Index *index, const double *weights, const int32_t *order, const Lists *lists,
+    Py_ssize_t at, bint trees, double *out,
+) noexcept nogil:
+    """Writes a score for each candidate; returns 1 where there is no memory.
+
+    weights: at each position of the index, or, where there is an order, of its numbers.
+    """
+    cdef Sum sum
+    cdef Finding finding
+    cdef int failed
+    sum.weights, sum.order, sum.total = weights, order, 0.0
+    sum.values = <double *>malloc((n_units(lists, at, trees) + 1) * sizeof(double))
+    if sum.values == NULL:
+        return 1
+    finding.index, finding.context, finding.end = index, &sum, note_total
+    finding.found = add_weight if order == NULL else add_weight_of
+    failed = visit_units(lists, at, trees, &finding)
+    if not failed:
+        sum_units(lists, at, trees, sum.values, out)
+    free(sum.values)
+    return failed
