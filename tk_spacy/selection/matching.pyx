@@ -13,6 +13,17 @@ from tk_spacy.selection.corpus cimport (
 )
 from tk_spacy.selection.patterns cimport FEATURE_BITS, MAX_DEPTH, NOWHERE, Reach, lengthen, reaches
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define tk_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define tk_prefetch(address) ((void)(address))
+    #endif
+    """
+    void tk_prefetch(const void *address) noexcept nogil
+
+
 cdef struct TreeWalk:
     # What stays the same while the patterns below a word are found.
     const Lists *lists
@@ -146,6 +157,8 @@ cdef void match_word(
                 take(walk, longer, depth, child, order, marked)
         return
     cells, mask = index.cells + index.first_cells[table], table_mask(index, table)
+    for i in range(arc.n):
+        tk_prefetch(&cells[cell_of(hung + <uint32_t>arc.ids[i], mask)])
     for i in range(arc.n):
         child = find_step(cells, mask, hung + <uint32_t>arc.ids[i])
         if child:
