@@ -1066,8 +1066,8 @@ BUGS = [
     ),
     Bug(
         "weights are read by number where they stand by position",
-        "cdef const double[::1] given = np.asarray(weights)[self.order]",
-        "cdef const double[::1] given = np.array(weights, dtype=np.float64)",
+        "return np.asarray(weights, dtype=np.float64)[self.order]",
+        "return np.array(weights, dtype=np.float64)",
         (MINING,),
     ),
     Bug(

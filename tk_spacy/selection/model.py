@@ -6,7 +6,7 @@ Source: Qian and Liu 2015, section 6.1.1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,10 @@ class SelectedFeatures:
     basic: BasicFeatures
     table: PatternTable
     weights: Float64
+    _placed: Float64 = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_placed", self.table.placed(self.weights))
 
     @classmethod
     def make(cls, basic: BasicFeatures, table: PatternTable, weights: Float64) -> SelectedFeatures:
@@ -85,7 +89,7 @@ class SelectedFeatures:
         last bit for any number of threads, and whatever else is in the batch.
         """
         corpus = Corpus(encoded, len(self.basic), trees=self.table.trees)
-        return self.table.scores(corpus, self.weights, n_threads=n_threads)
+        return self.table.placed_scores(corpus, self._placed, n_threads=n_threads)
 
     # For readers
 

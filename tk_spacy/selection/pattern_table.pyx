@@ -138,6 +138,11 @@ cdef class PatternTable:
             values[i] = self.patterns.orders[i]
         return found
 
+    def placed(self, weights):
+        """float64[p], by number, as `placed_scores` takes it: at the positions of the index."""
+        checked("weights", weights, np.float64, len(self))
+        return np.asarray(weights, dtype=np.float64)[self.order]
+
     def scores(self, Corpus corpus not None, weights, *, n_threads=None):
         """The sum of the weights of all patterns, as often as they occur, of each candidate.
 
@@ -145,8 +150,11 @@ cdef class PatternTable:
         whole arcs, in that of trees occurrences without an arc that differs.
         weights: float64[p].  Returns float64[k] for each list of the corpus.
         """
-        checked("weights", weights, np.float64, len(self))
-        cdef const double[::1] given = np.asarray(weights)[self.order]
+        return self.placed_scores(corpus, self.placed(weights), n_threads=n_threads)
+
+    def placed_scores(self, Corpus corpus not None, weights, *, n_threads=None):
+        """The same of weights that are `placed`, for who scores again and again."""
+        cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
         lengths = corpus.lengths
         _check_trees(corpus, self.trees)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
