@@ -311,6 +311,69 @@ def test_scores_where_patterns_have_many_extensions(trees):
     assert np.count_nonzero(np.concatenate(found)) > 20
 
 
+@pytest.mark.parametrize("trees", [False, True])
+def test_weights_may_be_whole_numbers(trees):
+    lists, _, _ = random_lists(4, 3)
+    corpus = Corpus(lists, N_FEATURES)
+    table = PatternTable([-1, -1, 0], [3, 1, 4], trees=trees)
+    expected = [found.tolist() for found in table.scores(corpus, np.array([5.0, 7.0, 2.0]))]
+    assert np.count_nonzero(np.concatenate(expected)) > 3
+    for weights in ([5, 7, 2], np.array([5, 7, 2], dtype=np.float32)):
+        assert [found.tolist() for found in table.scores(corpus, weights)] == expected
+        assert [table.list_scores(corpus, i, weights).tolist() for i in range(3)] == expected
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_no_patterns_and_no_lists(trees):
+    lists, candidates, _ = random_lists(4, 3)
+    corpus, none = Corpus(lists, N_FEATURES), np.zeros(0)
+    empty, one = PatternTable([], [], trees=trees), PatternTable([-1], [0], trees=trees)
+    assert (len(empty), len(empty.parents), len(empty.steps), len(empty.orders)) == (0, 0, 0, 0)
+    zeros = [[0.0] * len(c) for c in candidates]
+    assert [found.tolist() for found in empty.scores(corpus, none)] == zeros
+    assert [empty.list_scores(corpus, i, none).tolist() for i in range(3)] == zeros
+    empty.move(corpus, 0, 0, 1.0, none, none, 1.0)
+    assert len(Occurrences(empty, corpus)) == 0
+    assert one.scores(Corpus([], N_FEATURES), np.ones(1)) == []
+    assert len(Occurrences(one, Corpus([], N_FEATURES))) == 0
+
+
+def test_patterns_that_cannot_be_grown_are_not_found():
+    lists, _, _ = random_lists(4, 5)
+    corpus = Corpus(lists, N_FEATURES)
+    # Far below the root's word, with a first feature that hangs deep, and more features than any.
+    deep = [126 << 25 | i for i in range(40)]
+    parents = [-1, -1, *[0] * 40, *[1] * 40, 0, 0]
+    steps = [2, 126 << 25 | 2, *deep, *deep, 1 << 25 | FEATURE, FEATURE]
+    found = PatternTable(parents, steps, trees=True).scores(corpus, np.ones(len(steps)))
+    alone = PatternTable([-1], [2], trees=True).scores(corpus, np.ones(1))
+    assert np.concatenate(found).tolist() == np.concatenate(alone).tolist()
+    assert np.count_nonzero(np.concatenate(found)) > 5
+
+
+@pytest.mark.parametrize("width", [1, 40])
+def test_chains_are_looked_at_so_deep_and_no_deeper(width):
+    """width: extensions of each pattern, few or many."""
+    n, order = 200, 127
+    heads = np.tile(np.arange(n, dtype=np.int32), (2, 1))
+    members = np.tile(np.arange(n, dtype=np.int32), (2, 1))
+    members[1, n - 1] = n
+    features = [*[[0]] * n, [1]]
+    corpus = Corpus([ArcLists(heads, members, *ragged(features))], 64)
+    parents, steps, last = [], [], -1
+    for depth in range(order):
+        for i in range(width):
+            parents.append(last)
+            steps.append(depth << 25 | (0 if i == 0 else i + 2))
+        last = len(steps) - width
+    table = PatternTable(parents, steps, trees=True)
+    weights = np.zeros(len(steps))
+    weights[::width] = 1.0
+    # The last arc ends one chain of each length; words 127 below each other are not looked at.
+    assert table.scores(corpus, weights)[0].tolist() == [126.0, 0.0]
+    assert len(Occurrences(table, corpus)) == 126
+
+
 def test_a_limit_ends_it():
     lists, candidates, _ = random_lists(3, 12)
     with pytest.raises(TooManyPatternsError, match="more than 64 patterns"):

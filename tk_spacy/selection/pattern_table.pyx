@@ -88,7 +88,7 @@ cdef class PatternTable:
         tables = np.full(n + 1, NOWHERE, dtype=np.int32)
         tables[many] = np.arange(len(many))
         # Between half and a quarter of a table is full.
-        sizes = 1 << np.ceil(np.log2(2 * extensions[many])).astype(np.int64)
+        sizes = 2 << np.ceil(np.log2(extensions[many])).astype(np.int64)
         cdef const int32_t[::1] tables_of = tables
         cdef const int64_t[::1] first_cells = np.append(0, np.cumsum(sizes)).astype(np.int64)
         cdef uint64_t[::1] cells = np.zeros(first_cells[len(many)] + 1, dtype=np.uint64)
