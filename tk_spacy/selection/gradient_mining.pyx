@@ -40,8 +40,9 @@ from tk_spacy.selection.corpus cimport (
     Arc, Corpus, Lists, Slots, Tree, get_arc, get_tree, spread_marks,
 )
 from tk_spacy.selection.patterns cimport (
-    FEATURE_BITS, MAX_DEPTH, NOWHERE, Patterns, Reach, add_pattern, cut_patterns, find_pattern,
-    free_patterns, make_patterns, may_weigh, parent_of, pattern_key, walk_arc, walk_tree,
+    FEATURE_BITS, MAX_DEPTH, MAX_ORDER, NOWHERE, Patterns, Reach, add_pattern, cut_patterns,
+    find_pattern, free_patterns, make_patterns, may_weigh, parent_of, pattern_key, walk_arc,
+    walk_tree,
 )
 from tk_spacy.parallel.stopping cimport Listener, Watch, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
@@ -134,8 +135,8 @@ def mine(
     check_power(filter_bytes, "a filter")
     if not threshold >= 0 or not step > 0:
         raise ValueError(f"threshold {threshold} and step {step}, expected positive numbers")
-    if not 1 <= max_order <= MAX_ORDER_:
-        raise ValueError(f"max_order is {max_order}, expected 1 to {MAX_ORDER_}")
+    if not 1 <= max_order <= MAX_ORDER:
+        raise ValueError(f"max_order is {max_order}, expected 1 to {MAX_ORDER}")
     if len(carried) != PARTS_:
         raise ValueError(f"{len(carried)} parts, expected {PARTS_}")
     if trees and not corpus.has_trees:
@@ -181,7 +182,7 @@ def nothing_carried():
     return [(empty, empty, np.zeros(0)) for _ in range(PARTS_)]
 
 
-cdef int PARTS_ = PARTS, MAX_ORDER_ = 255
+cdef int PARTS_ = PARTS
 
 
 cdef int _check_samples(
@@ -221,8 +222,8 @@ cdef int _fill_part(
                 "a feature"
             )
         order = 1 if above[i] < 0 else part.patterns.orders[above[i]] + 1
-        if order > MAX_ORDER_:
-            raise ValueError(f"carried pattern {i} has over {MAX_ORDER_} features")
+        if order > MAX_ORDER:
+            raise ValueError(f"carried pattern {i} has over {MAX_ORDER} features")
         node = add_pattern(&part.patterns, above[i], <uint64_t>given[i], order)
         if node == NOWHERE or make_room(part):
             raise MemoryError("no memory to mine in")
@@ -394,7 +395,7 @@ cdef int walk_contested(
         marked[word] = (
             tree.members[word - 1] != other.members[word - 1] or left[word] != left_there[word]
         )
-    spread_marks(tree, marked, numbers + 3 * n, below, MAX_ORDER_)
+    spread_marks(tree, marked, numbers + 3 * n, below, MAX_ORDER)
     walk.reach.marked, walk.reach.below = marked, below
     walk_tree(lists, tree, &walk.reach, mining_step, walk)
     free(marked)

@@ -6,20 +6,21 @@ from tk_spacy.selection.corpus cimport Lists
 
 
 cdef enum:
-    MANY = 32       # extensions, from which on there is a table of them
+    MANY = 32       # a pattern of so many extensions has a table of them
 
 
 cdef struct Cell:
     uint32_t step
-    int32_t position        # 0 where a cell is empty: no extension has that
+    int32_t position        # 0 where a cell is empty: no extension stands there
 
 
 cdef struct Index:
     # Each pattern has a position: those of one feature come first, then those that extend the
     # first of these, and so on; those that extend the same one stand in the order of their steps.
-    const int32_t *firsts       # position of each feature alone, NOWHERE for none; so many features
-    int64_t n_firsts
-    int64_t n
+    const int32_t *firsts       # the position of each feature alone, NOWHERE for none
+    int64_t n_firsts            # so many features
+    int64_t n                   # so many patterns
+    const int32_t *numbers      # in the PatternTable, of the pattern at each position
     const uint32_t *steps       # the last step of each
     const int32_t *starts       # position i is extended by starts[i] to starts[i + 1] - 1
     int highest                 # number of features of the longest
@@ -30,7 +31,7 @@ cdef struct Index:
     const Cell *cells
 
 
-# What is done with each pattern that occurs, and where one of the units has been looked through.
+# What is called with each pattern that occurs, and after each unit (not of visit_candidate).
 ctypedef void (*Found)(void *context, int32_t position) noexcept nogil
 ctypedef void (*End)(void *context, int64_t unit) noexcept nogil
 

@@ -19,7 +19,6 @@ from tk_spacy.utils.array_checks import checked
 cdef struct Notes:
     # What is found in the units of a list, counted or written down.
     const Index *index
-    const int32_t *order    # the number of the pattern at each position
     const Slots *slots
     int32_t *ids            # NULL to count
     int64_t n
@@ -30,7 +29,7 @@ cdef void note(void *context, int32_t position) noexcept nogil:
     cdef Notes *notes = <Notes *>context
     if may_weigh(notes.slots, <uint64_t>notes.index.steps[position]):
         if notes.ids != NULL:
-            notes.ids[notes.n] = notes.order[position]
+            notes.ids[notes.n] = notes.index.numbers[position]
         notes.n += 1
 
 
@@ -83,7 +82,6 @@ cdef class Occurrences:
         """Counts the occurrences of each list, or writes them down."""
         cdef Py_ssize_t n = self._corpus.n_lists, i
         cdef const Lists *lists = &self._corpus.lists
-        cdef const int32_t[::1] order = self._table.order
         cdef int failed = 0
         cdef Listener listener = Listener(n)
         for i in prange(
@@ -92,7 +90,7 @@ cdef class Occurrences:
             if i < n:
                 if not is_stopped(&listener.watch):
                     failed += note_list(
-                        &self._table.index, &order[0], lists, i, self._table.trees,
+                        &self._table.index, lists, i, self._table.trees,
                         &self._ids[self._first[i]] if write else NULL,
                         &self._ends[self._first_unit[i]], &counts[i],
                     )
@@ -160,14 +158,14 @@ cdef class Occurrences:
 
 
 cdef int note_list(
-    const Index *index, const int32_t *order, const Lists *lists, Py_ssize_t at, bint trees,
-    int32_t *ids, int64_t *ends, int64_t *count,
+    const Index *index, const Lists *lists, Py_ssize_t at, bint trees, int32_t *ids, int64_t *ends,
+    int64_t *count,
 ) noexcept nogil:
     """Notes the occurrences of one list; returns 1 where there is no memory."""
     cdef Notes notes
     cdef Finding finding
     cdef int failed
-    notes.index, notes.order, notes.slots = index, order, &lists.slots
+    notes.index, notes.slots = index, &lists.slots
     notes.ids, notes.n, notes.ends = ids, 0, ends
     finding.index, finding.found, finding.end, finding.context = index, note, note_end, &notes
     failed = visit_units(lists, at, trees, &finding)

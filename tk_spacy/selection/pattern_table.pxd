@@ -1,18 +1,16 @@
 # A finished set of patterns with its index (see pattern_table.pyx).
 
-from libc.stdint cimport int64_t
-
 from tk_spacy.selection.matching cimport Index
-from tk_spacy.selection.patterns cimport Patterns
 
 
 cdef class PatternTable:
-    cdef Patterns patterns
     cdef Index index
     cdef readonly bint trees
-    cdef readonly object order
+    # Of each pattern by its number, as narrow as may be: there may be many millions.
+    cdef object _parents
+    cdef object _steps
+    cdef object _orders
+    cdef object _numbers        # of the pattern at each position of the index
     cdef object _kept
 
-    cdef int _make_index(
-        self, const int64_t[::1] parents, const int64_t[::1] steps, int highest
-    ) except -1
+    cdef int _make_index(self, int highest) except -1

@@ -1,15 +1,10 @@
-from typing import Final
-
 from numpy.typing import ArrayLike
 
 from tk_spacy.selection.corpus import Corpus
 from tk_spacy.utils.array_types import Float64, Int32, Int64
 
-MAX_ORDER: Final[int]
-
 class PatternTable:
     trees: bool
-    order: Int32
     def __init__(self, parents: ArrayLike, steps: ArrayLike, *, trees: bool) -> None: ...
     def __len__(self) -> int: ...
     @property

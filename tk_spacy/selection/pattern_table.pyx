@@ -1,7 +1,7 @@
 """Patterns with numbers, and the sums of their weights in candidate lists."""
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 import numpy as np
@@ -12,13 +12,10 @@ from tk_spacy.selection.corpus cimport Corpus, Lists, Slots
 from tk_spacy.selection.matching cimport (
     MANY, Cell, Finding, Index, fill_tables, n_units, sum_units, visit_candidate, visit_units,
 )
-from tk_spacy.selection.patterns cimport (
-    FEATURE_BITS, MAX_DEPTH, NOWHERE, add_pattern, free_patterns, make_patterns, may_weigh,
-    parent_of,
-)
+from tk_spacy.selection.patterns cimport FEATURE_BITS, MAX_DEPTH, MAX_ORDER, NOWHERE, may_weigh
 from tk_spacy.utils.array_checks import checked
 
-MAX_ORDER = 255
+cdef Py_ssize_t MOST = (1 << 31) - 2    # patterns that can be numbered
 
 
 cdef class PatternTable:
@@ -28,61 +25,65 @@ cdef class PatternTable:
     steps: int64[p], the feature that a pattern has more than its parent; in the space of trees also
         the depth of the word that its arc hangs on, times 2 ** 25.
     trees: whether this is the space of trees; else that of arcs.
-    order: int32[p], the pattern at each position of the index.
 
-    Raises ValueError for parents that do not come before, and for a pattern that is there twice.
+    Raises ValueError for parents that do not come before, for a pattern that is there twice, and
+    for one of more than 255 features.  One that cannot be grown from its parent (see patterns.pyx)
+    is taken, but whether it is found is not said.
     """
 
     def __cinit__(self, parents, steps, *, trees):
         cdef const int64_t[::1] above = checked("parents", parents, np.int64, None)
         cdef const int64_t[::1] given = checked("steps", steps, np.int64, above.shape[0])
-        cdef Py_ssize_t i
+        cdef Py_ssize_t n = above.shape[0], i
         cdef int order, highest = 0
-        cdef int64_t node
+        if n > MOST:
+            raise MemoryError(f"{n} patterns, there are numbers for {MOST}")
         self.trees = trees
-        if make_patterns(&self.patterns):
-            raise MemoryError("no memory for a table of patterns")
-        for i in range(above.shape[0]):
+        self._parents, self._steps = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint32)
+        self._orders = np.empty(n, dtype=np.uint8)
+        cdef int32_t[::1] of_parents = self._parents
+        cdef uint32_t[::1] of_steps = self._steps
+        cdef uint8_t[::1] orders = self._orders
+        for i in range(n):
             if not -1 <= above[i] < i or not 0 <= given[i] < <int64_t>MAX_DEPTH << FEATURE_BITS:
                 raise ValueError(
                     f"pattern {i} extends {above[i]} by {given[i]}, expected one before it and a "
                     "feature"
                 )
-            order = 1 if above[i] < 0 else self.patterns.orders[above[i]] + 1
+            order = 1 if above[i] < 0 else orders[above[i]] + 1
             if order > MAX_ORDER:
                 raise ValueError(f"pattern {i} has over {MAX_ORDER} features")
+            of_parents[i], of_steps[i] = <int32_t>above[i], <uint32_t>given[i]
+            orders[i] = <uint8_t>order
             highest = max(highest, order)
-            node = add_pattern(&self.patterns, above[i], <uint64_t>given[i], order)
-            if node == NOWHERE:
-                raise MemoryError("no memory for a table of patterns")
-            if node != i:
-                raise ValueError(f"pattern {i} is there twice, expected each once")
-        self._make_index(above, given, highest)
+        self._make_index(highest)
 
-    cdef int _make_index(
-        self, const int64_t[::1] parents, const int64_t[::1] steps, int highest
-    ) except -1:
-        cdef Py_ssize_t n = parents.shape[0], features = 0, i
-        above, last_steps, orders = np.asarray(parents), np.asarray(steps), self.orders
+    cdef int _make_index(self, int highest) except -1:
+        above, last_steps, orders = self._parents, self._steps, self._orders
+        cdef Py_ssize_t n = len(above), features = 0, i
         alone = np.flatnonzero((above < 0) & (last_steps < 1 << FEATURE_BITS))
         if len(alone):
             features = int(last_steps[alone].max()) + 1
-        order = np.argsort(orders, kind="stable")
-        bounds = np.searchsorted(orders[order], np.arange(1, highest + 2))
-        positions = np.full(n + 1, -1, dtype=np.int64)      # the last: of no parent
+        numbers = np.argsort(orders, kind="stable").astype(np.int32)
+        bounds = np.searchsorted(orders[numbers], np.arange(1, highest + 2))
+        positions = np.full(n + 1, NOWHERE, dtype=np.int32)     # the last: of no parent
         for i in range(highest):
-            of_order = order[bounds[i]:bounds[i + 1]]
+            of_order = numbers[bounds[i]:bounds[i + 1]]
             of_order = of_order[np.lexsort((last_steps[of_order], positions[above[of_order]]))]
-            order[bounds[i]:bounds[i + 1]] = of_order
+            numbers[bounds[i]:bounds[i + 1]] = of_order
             positions[of_order] = np.arange(bounds[i], bounds[i + 1])
         firsts = np.full(features + 1, NOWHERE, dtype=np.int32)
         firsts[last_steps[alone]] = positions[alone]
-        self.order = order.astype(np.int32)
-        cdef const int32_t[::1] of_features = firsts
+        extended, by = positions[above[numbers]], np.append(last_steps[numbers], np.uint32(0))
+        twice = np.flatnonzero((extended[1:] == extended[:-1]) & (by[1:n] == by[: n - 1]))
+        if len(twice):
+            again = numbers[twice + 1].min()
+            raise ValueError(f"pattern {again} is there twice, expected each once")
+        cdef const int32_t[::1] of_features = firsts, by_position = numbers
         cdef const int32_t[::1] starts = np.searchsorted(
-            positions[above[order]], np.arange(n + 1)
+            extended, np.arange(n + 1, dtype=np.int32)
         ).astype(np.int32)
-        cdef const uint32_t[::1] by_position = np.append(last_steps[order], 0).astype(np.uint32)
+        cdef const uint32_t[::1] steps = by
         extensions = np.diff(starts)
         many = np.flatnonzero(extensions >= MANY)
         tables = np.full(n + 1, NOWHERE, dtype=np.int32)
@@ -92,18 +93,17 @@ cdef class PatternTable:
         cdef const int32_t[::1] tables_of = tables
         cdef const int64_t[::1] first_cells = np.append(0, np.cumsum(sizes)).astype(np.int64)
         cdef uint64_t[::1] cells = np.zeros(first_cells[len(many)] + 1, dtype=np.uint64)
-        self._kept = of_features, starts, by_position, tables_of, first_cells, cells
+        self._numbers = numbers
+        self._kept = of_features, by_position, starts, steps, tables_of, first_cells, cells
         self.index.n, self.index.highest = n, highest
         self.index.firsts, self.index.n_firsts = &of_features[0], features
-        self.index.starts, self.index.steps = &starts[0], &by_position[0]
+        self.index.numbers = &by_position[0] if n else NULL
+        self.index.starts, self.index.steps = &starts[0], &steps[0]
         self.index.tables, self.index.first_cells = &tables_of[0], &first_cells[0]
         self.index.cells = <Cell *>&cells[0]
         with nogil:
             fill_tables(&self.index, <Cell *>&cells[0])
         return 0
-
-    def __dealloc__(self):
-        free_patterns(&self.patterns)
 
     def __len__(self):
         return self.index.n
@@ -111,32 +111,17 @@ cdef class PatternTable:
     @property
     def parents(self):
         """int64[p], see above."""
-        cdef Py_ssize_t i
-        found = np.empty(self.patterns.table.n, dtype=np.int64)
-        cdef int64_t[::1] values = found
-        for i in range(values.shape[0]):
-            values[i] = parent_of(self.patterns.keys[i])
-        return found
+        return self._parents.astype(np.int64)
 
     @property
     def steps(self):
         """int64[p], see above."""
-        cdef Py_ssize_t i
-        found = np.empty(self.patterns.table.n, dtype=np.int64)
-        cdef int64_t[::1] values = found
-        for i in range(values.shape[0]):
-            values[i] = <int64_t>(self.patterns.keys[i] & 0xFFFFFFFF)
-        return found
+        return self._steps.astype(np.int64)
 
     @property
     def orders(self):
         """The number of features of each pattern: int32[p]."""
-        cdef Py_ssize_t i
-        found = np.empty(self.patterns.table.n, dtype=np.int32)
-        cdef int32_t[::1] values = found
-        for i in range(values.shape[0]):
-            values[i] = self.patterns.orders[i]
-        return found
+        return self._orders.astype(np.int32)
 
     def placed(self, weights):
         """float64[p], by number, as `placed_scores` takes it: at the positions of the index."""
@@ -173,7 +158,7 @@ cdef class PatternTable:
             if i < n:
                 if not is_stopped(&listener.watch):
                     failed += score_list(
-                        &self.index, &given[0], NULL, lists, i, trees, &out[begins[i]]
+                        &self.index, &given[0], False, lists, i, trees, &out[begins[i]]
                     )
                 task_done(&listener.watch)
             else:
@@ -186,7 +171,6 @@ cdef class PatternTable:
     def list_scores(self, Corpus corpus not None, Py_ssize_t at, weights):
         """The same of one list, on one thread: float64[k]."""
         cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
-        cdef const int32_t[::1] order = self.order
         _check_trees(corpus, self.trees)
         _check_place(corpus, at, 0)
         cdef double[::1] out = np.zeros(corpus.lists.k[at])
@@ -194,7 +178,7 @@ cdef class PatternTable:
         if len(self):
             with nogil:
                 failed = score_list(
-                    &self.index, &given[0], &order[0], &corpus.lists, at, self.trees, &out[0]
+                    &self.index, &given[0], True, &corpus.lists, at, self.trees, &out[0]
                 )
         if failed:
             raise MemoryError("no memory for the scores of a list's arcs")
@@ -211,7 +195,6 @@ cdef class PatternTable:
         """
         cdef double[::1] of_patterns = checked("weights", weights, np.float64, len(self))
         cdef double[::1] sums = checked("stepped", stepped, np.float64, len(self))
-        cdef const int32_t[::1] order = self.order
         cdef Move move
         cdef Finding finding
         _check_trees(corpus, self.trees)
@@ -219,7 +202,7 @@ cdef class PatternTable:
         if not len(self):
             return
         cdef int failed = 0
-        move.index, move.order, move.slots = &self.index, &order[0], &corpus.lists.slots
+        move.index, move.slots = &self.index, &corpus.lists.slots
         move.weights, move.stepped = &of_patterns[0], &sums[0]
         move.by, move.at = by, time
         finding.index, finding.found, finding.context = &self.index, move_weight, &move
@@ -240,8 +223,8 @@ def _check_place(Corpus corpus, Py_ssize_t at, int row):
 
 
 cdef struct Sum:
-    const double *weights       # at each position
-    const int32_t *order        # NULL, or the number that has its weight
+    const double *weights       # of the pattern at each position, or of each number
+    const int32_t *numbers      # of the pattern at each position
     double total
     double *values
 
@@ -251,9 +234,9 @@ cdef void add_weight(void *context, int32_t position) noexcept nogil:
     sum.total += sum.weights[position]
 
 
-cdef void add_weight_of(void *context, int32_t position) noexcept nogil:
+cdef void add_weight_of_number(void *context, int32_t position) noexcept nogil:
     cdef Sum *sum = <Sum *>context
-    sum.total += sum.weights[sum.order[position]]
+    sum.total += sum.weights[sum.numbers[position]]
 
 
 cdef void note_total(void *context, int64_t unit) noexcept nogil:
@@ -263,7 +246,6 @@ cdef void note_total(void *context, int64_t unit) noexcept nogil:
 
 cdef struct Move:
     const Index *index
-    const int32_t *order
     const Slots *slots
     double *weights
     double *stepped
@@ -273,29 +255,29 @@ cdef struct Move:
 
 cdef void move_weight(void *context, int32_t position) noexcept nogil:
     cdef Move *move = <Move *>context
-    cdef int32_t number = move.order[position]
+    cdef int32_t number = move.index.numbers[position]
     if may_weigh(move.slots, <uint64_t>move.index.steps[position]):
         move.weights[number] += move.by
         move.stepped[number] += move.by * move.at
 
 
 cdef int score_list(
-    const Index *index, const double *weights, const int32_t *order, const Lists *lists,
-    Py_ssize_t at, bint trees, double *out,
+    const Index *index, const double *weights, bint by_number, const Lists *lists, Py_ssize_t at,
+    bint trees, double *out,
 ) noexcept nogil:
     """Writes a score for each candidate; returns 1 where there is no memory.
 
-    weights: at each position of the index, or, where there is an order, of its numbers.
+    weights: of the pattern at each position of the index, or (by_number) of each number.
     """
     cdef Sum sum
     cdef Finding finding
     cdef int failed
-    sum.weights, sum.order, sum.total = weights, order, 0.0
+    sum.weights, sum.numbers, sum.total = weights, index.numbers, 0.0
     sum.values = <double *>malloc((n_units(lists, at, trees) + 1) * sizeof(double))
     if sum.values == NULL:
         return 1
     finding.index, finding.context, finding.end = index, &sum, note_total
-    finding.found = add_weight if order == NULL else add_weight_of
+    finding.found = add_weight_of_number if by_number else add_weight
     failed = visit_units(lists, at, trees, &finding)
     if not failed:
         sum_units(lists, at, trees, sum.values, out)

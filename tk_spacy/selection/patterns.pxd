@@ -8,6 +8,7 @@ from tk_spacy.selection.key_table cimport Keys, find_key
 cdef enum:
     NOWHERE = -1            # the parent of patterns of one feature; no node
     FEATURE_BITS = 25
+    MAX_ORDER = 255         # features of a pattern
     MAX_DEPTH = 127         # of a tree pattern's words below each other; more are not looked at
 
 
