@@ -1041,9 +1041,9 @@ BUGS = [
     Bug(
         "the patterns that extend one are looked for among the next one's",
         "for child in range(index.starts[position], index.starts[position + 1]):\n"
-        "            # (Of another depth",
+        "            # (For a step",
         "for child in range(index.starts[position + 1], index.starts[position + 2]):\n"
-        "            # (Of another depth",
+        "            # (For a step",
         (MINING,),
     ),
     Bug(

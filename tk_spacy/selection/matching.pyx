@@ -1,8 +1,8 @@
 """Which patterns of a finished set occur in arcs and trees.
 
-An arc has few features, and a pattern of the set either few extensions, of which each is looked
-for among these, or many, and then a table of them, in which each of these is looked up.  So it
-takes about as long as what is found is large, however many patterns there are.
+Where a pattern of the set has few extensions, each of them is looked for among the features of an
+arc; where it has many, it has a table of them, in which each of the arc's features is looked up.
+So the time depends on how much is found, and hardly on how many patterns there are.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -12,16 +12,7 @@ from tk_spacy.selection.corpus cimport (
     Arc, Lists, Tree, get_arc, get_tree, has_feature, spread_marks,
 )
 from tk_spacy.selection.patterns cimport FEATURE_BITS, MAX_DEPTH, NOWHERE, Reach, lengthen, reaches
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define tk_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define tk_prefetch(address) ((void)(address))
-    #endif
-    """
-    void tk_prefetch(const void *address) noexcept nogil
+from tk_spacy.utils.prefetch cimport tk_prefetch
 
 
 cdef struct TreeWalk:
@@ -75,7 +66,7 @@ cdef void match_arc(const Arc *arc, const Finding *finding) noexcept nogil:
 cdef void match_set(
     const Arc *arc, int32_t start, int32_t position, const Finding *finding
 ) noexcept nogil:
-    """A pattern that an arc has, and what extends it by features from `start` on."""
+    """A pattern that an arc has, and what extends it; no feature before `start` does."""
     cdef const Index *index = finding.index
     cdef int32_t table = index.tables[position], i, child
     cdef const Cell *cells
@@ -128,7 +119,7 @@ cdef void match_word(
     TreeWalk *walk, const int32_t *path, int depth, int32_t word, int32_t position, int order,
     bint marked,
 ) noexcept nogil:
-    """What extends a pattern by the arc into a word on path[depth]."""
+    """What extends a pattern, or begins one (NOWHERE), by the arc into a word on path[depth]."""
     cdef const Index *index = walk.finding.index
     cdef int32_t longer[MAX_DEPTH]
     cdef uint32_t hung = <uint32_t>depth << FEATURE_BITS, mask
@@ -152,7 +143,7 @@ cdef void match_word(
     table = index.tables[position]
     if table == NOWHERE:
         for child in range(index.starts[position], index.starts[position + 1]):
-            # (Of another depth it is no feature's number.)
+            # (For a step of another depth the difference is no feature's number.)
             if has_feature(&arc, <int32_t>(index.steps[child] - hung)):
                 take(walk, longer, depth, child, order, marked)
         return

@@ -36,16 +36,7 @@ from tk_spacy.selection.patterns cimport (
 )
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_values
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define tk_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define tk_prefetch(address) ((void)(address))
-    #endif
-    """
-    void tk_prefetch(const void *address) noexcept nogil
+from tk_spacy.utils.prefetch cimport tk_prefetch
 
 cdef enum:
     MAX_SLOTS = 8
