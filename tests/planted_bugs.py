@@ -1066,8 +1066,8 @@ BUGS = [
     ),
     Bug(
         "weights are read by number where they stand by position",
-        "return np.asarray(weights, dtype=np.float64)[self.order]",
-        "return np.array(weights, dtype=np.float64)",
+        'return checked("weights", weights, np.float64, len(self))[self._numbers]',
+        'return checked("weights", weights, np.float64, len(self))',
         (MINING,),
     ),
     Bug(

@@ -125,8 +125,7 @@ cdef class PatternTable:
 
     def placed(self, weights):
         """float64[p], by number, as `placed_scores` takes it: at the positions of the index."""
-        checked("weights", weights, np.float64, len(self))
-        return np.asarray(weights, dtype=np.float64)[self.order]
+        return checked("weights", weights, np.float64, len(self))[self._numbers]
 
     def scores(self, Corpus corpus not None, weights, *, n_threads=None):
         """The sum of the weights of all patterns, as often as they occur, of each candidate.
