@@ -2,13 +2,15 @@
 
     python tests/benchmark_selection.py rows MODEL TREEBANK LISTS OUT [--rows base,quadratic,...]
     python tests/benchmark_selection.py table OUT ...
+    python tests/benchmark_selection.py compare OUT kernel:tree tree
 
 MODEL is a model that `tk-spacy train` made from TREEBANK (a folder of a UD release), test and all;
 LISTS is its work directory, with train.kbest.conllu, dev.kbest.conllu and
 test.kbest.conllu.  Each row runs in a process of its own, whose memory is told, and becomes a
-line of JSON in OUT (replaced where it is there).  Weights of the parsers' scores are tuned
-on dev, as in the paper; test is scored once.  Options are those of the spaces; kernel perceptrons
-read `add_gold` alone, and base, oracle and model none.
+line of JSON in OUT (replaced where it is there), with what is right in each sentence, by which
+`compare` tells whether two rows differ (paired bootstrap over sentences).  Weights of the parsers'
+scores are tuned on dev, as in the paper; test is scored once.  Options are those of the spaces;
+kernel perceptrons read `add_gold` alone, and base, oracle and model none.
 
 Rows: base, the parser's first tree; oracle, the best of each list; model, the model's reranker;
 kernel:2, kernel:whole (of degree 2, over whole trees' vectors), kernel:4, kernel:8 and kernel:tree,
@@ -29,7 +31,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tk_spacy.evaluation.attachment import Scores, evaluate
+from tk_spacy.evaluation.attachment import Scores, count_sentences, scores_from_counts
+from tk_spacy.evaluation.bootstrap import bootstrap_counts
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.kbest.scores import filled
@@ -137,10 +140,12 @@ class Data:
                     strict=True,
                 )
             ]
-            scores: Scores = evaluate(self.gold[part], chosen)
+            counts = count_sentences(self.gold[part], chosen)
+            scores: Scores = scores_from_counts(counts)
             found[part] = {
                 name: getattr(scores, name) for name in ("uas", "las", "uas_nopunct", "las_nopunct")
             }
+            found[part]["counts"] = counts.tolist()
         return found
 
 
@@ -322,6 +327,19 @@ def table(files: list[Path]) -> None:
                 _shown(line.get("sentences_per_second"), ",.0f"),
             ]  # fmt: skip
             typer.echo("| " + " | ".join(cells) + " |")
+
+
+@app.command()
+def compare(file: Path, first: str, second: str, part: str = "test") -> None:
+    """Print what the second of two rows has more than the first one, UAS and LAS of all words."""
+    lines = [json.loads(text) for text in file.read_text(encoding="utf-8").splitlines()]
+    counts = {line["row"]: np.array(line[part]["counts"], dtype=np.int64) for line in lines}
+    for metric in ("uas", "las"):
+        found = bootstrap_counts([(counts[first], counts[second])], metric=metric)
+        typer.echo(
+            f"{metric.upper()} {found.difference:+.2f} ({found.low:+.2f} to {found.high:+.2f}), "
+            f"p = {found.p_two_sided:.4f}"
+        )
 
 
 def _name(row: str) -> str:

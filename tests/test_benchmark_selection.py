@@ -10,9 +10,11 @@ import benchmark_selection
 import numpy as np
 import pytest
 from benchmark_selection import PARTS, app, of_kernel
+from samples import sentence
 from test_select import inputs, lists_training
 from typer.testing import CliRunner
 
+from tk_spacy.evaluation.attachment import count_sentences
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.selection.basic import ArcLists
@@ -94,3 +96,20 @@ def test_the_table_has_rows_of_any_name(tmp_path: Path) -> None:
     ]
     row = "| 1.50 / 2.50 | 1.50 / 2.50 | 3.50 / 4.50 | - | - | - | 0.50 | - |"
     assert f"| the parser's own tree {row}" in result.stdout
+
+
+def test_rows_are_compared_by_what_is_right_in_each_sentence(tmp_path: Path) -> None:
+    gold = [sentence("a/VERB/0/root b/NOUN/1/obj")] * 40
+    half = [sentence("a/VERB/0/root b/NOUN/1/obl")] * 20 + gold[20:]
+    file = tmp_path / "rows.jsonl"
+    lines = [
+        {"row": name, "test": {"counts": count_sentences(gold, trees).tolist()}}
+        for name, trees in (("tree", half), ("kernel:tree", gold))
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    result = CliRunner().invoke(app, ["compare", str(file), "tree", "kernel:tree"])
+    assert result.exit_code == 0, result.output
+    uas, las = result.stdout.splitlines()
+    assert uas == "UAS +0.00 (+0.00 to +0.00), p = 1.0000"
+    assert las.startswith("LAS +25.00 (+1")
+    assert las.endswith("p = 0.0002")
