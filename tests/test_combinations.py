@@ -463,7 +463,7 @@ def test_new_weights_are_those_of_an_averaged_perceptron(model_of_all):
             total += w
     found = relearned(model, encoded, oracles, iterations=3)
     assert np.allclose(np.concatenate([t.weights for t in found.types]), total / (3 * len(held)))
-    # The same where there is no memory for what occurs in each list.
+    # The same where there is room for what occurs in one list only.
     table, nodes = pattern_table(model)
     corpus = SlotFeatures(model.schema, model.space, model.keys).corpus(encoded)
     weights = train_linear(table, corpus, oracles, iterations=3, most=0)

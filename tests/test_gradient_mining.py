@@ -234,14 +234,12 @@ def test_scores_and_moves_of_patterns(trees):
     better, worse = (counted(candidates[5][row], trees=trees, most=3) for row in (2, 1))
     differences = [better[name] - worse[name] for name in names]
     assert np.count_nonzero(differences) >= 3
-    moved, stepped = weights.copy(), np.zeros(len(table))
-    table.move(corpus, 5, 2, 2.0, moved, stepped, 7.0)
-    table.move(corpus, 5, 1, -2.0, moved, stepped, 7.0)
-    assert (moved - weights).tolist() == [2.0 * n for n in differences]
-    assert stepped.tolist() == [14.0 * n for n in differences]
-    for n_threads in (1, 2):
-        occurrences = Occurrences(table, corpus, n_threads=n_threads)
-        for i, trees_of in enumerate(candidates):
+    n = len(Occurrences(table, corpus))
+    # With room for all, for some lists at a time, for one at a time.
+    for n_threads, most in ((1, None), (2, n), (2, n - 1), (1, n // 4), (2, 0)):
+        occurrences = Occurrences(table, corpus, most=most, n_threads=n_threads)
+        assert len(occurrences) == n
+        for i, trees_of in [*enumerate(candidates), (3, candidates[3]), (1, candidates[1])]:
             found = occurrences.scores(i, weights)
             expected = [
                 sum(by_name.get(p, 0) * n for p, n in counted(t, trees=trees, most=3).items())
@@ -253,10 +251,6 @@ def test_scores_and_moves_of_patterns(trees):
         occurrences.move(5, 1, -2.0, again, stepped_again, 7.0)
         assert (again - weights).tolist() == [2.0 * n for n in differences]
         assert stepped_again.tolist() == [14.0 * n for n in differences]
-    n = len(occurrences)
-    Occurrences(table, corpus, most=n)
-    with pytest.raises(MemoryError, match=f"{n} occurrences of patterns, room for {n - 1}"):
-        Occurrences(table, corpus, most=n - 1)
     with pytest.raises(ValueError, match="there is no candidate 4 of a list 5"):
         occurrences.move(5, 4, 1.0, again, stepped_again, 1.0)
     with pytest.raises(ValueError, match="there is no candidate 0 of a list 12"):
@@ -306,8 +300,6 @@ def test_scores_where_patterns_have_many_extensions(trees):
         counts = [counted(tree, trees=trees, most=3) for tree in trees_of]
         expected = [sum(by_name.get(p, 0) * n for p, n in c.items()) for c in counts]
         assert (found[i] - found[i][0]).tolist() == [value - expected[0] for value in expected]
-        alone = table.list_scores(Corpus(lists, n_features), i, weights)
-        assert alone.tolist() == found[i].tolist()
     assert np.count_nonzero(np.concatenate(found)) > 20
 
 
@@ -320,7 +312,6 @@ def test_weights_may_be_whole_numbers(trees):
     assert np.count_nonzero(np.concatenate(expected)) > 3
     for weights in ([5, 7, 2], np.array([5, 7, 2], dtype=np.float32)):
         assert [found.tolist() for found in table.scores(corpus, weights)] == expected
-        assert [table.list_scores(corpus, i, weights).tolist() for i in range(3)] == expected
 
 
 @pytest.mark.parametrize("trees", [False, True])
@@ -331,9 +322,10 @@ def test_no_patterns_and_no_lists(trees):
     assert (len(empty), len(empty.parents), len(empty.steps), len(empty.orders)) == (0, 0, 0, 0)
     zeros = [[0.0] * len(c) for c in candidates]
     assert [found.tolist() for found in empty.scores(corpus, none)] == zeros
-    assert [empty.list_scores(corpus, i, none).tolist() for i in range(3)] == zeros
-    empty.move(corpus, 0, 0, 1.0, none, none, 1.0)
-    assert len(Occurrences(empty, corpus)) == 0
+    nothing = Occurrences(empty, corpus)
+    assert len(nothing) == 0
+    assert [nothing.scores(i, none).tolist() for i in range(3)] == zeros
+    nothing.move(0, 0, 1.0, none, none, 1.0)
     assert one.scores(Corpus([], N_FEATURES), np.ones(1)) == []
     assert len(Occurrences(one, Corpus([], N_FEATURES))) == 0
 
@@ -424,8 +416,6 @@ def test_refuses_patterns_of_trees_among_arcs():
     table = PatternTable([-1], [0], trees=True)
     for work in (
         lambda: table.scores(arcs, [1.0]),
-        lambda: table.list_scores(arcs, 1, [1.0]),
-        lambda: table.move(arcs, 1, 0, 1.0, np.ones(1), np.ones(1), 1.0),
         lambda: train_linear(table, arcs, gold),
         lambda: train_linear(table, arcs, gold, most=0),
         lambda: mine(arcs, [1], [0], [1], nothing_carried(), trees=True, threshold=1),

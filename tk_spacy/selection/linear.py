@@ -17,24 +17,7 @@ from tk_spacy.utils.array_types import Float64
 
 BYTES_OF_AN_OCCURRENCE = 4
 MOST_OCCURRENCES = 1 << 29
-"""That are written down; where there are more, lists are walked through each time."""
-
-
-class Walked:
-    """As Occurrences, without its memory."""
-
-    def __init__(self, table: PatternTable, corpus: Corpus) -> None:
-        self.table, self.corpus = table, corpus
-
-    def scores(self, at: int, weights: Float64) -> Float64:
-        """The sum of the weights of its patterns, of each candidate of a list."""
-        return self.table.list_scores(self.corpus, at, weights)
-
-    def move(
-        self, at: int, row: int, by: float, weights: Float64, stepped: Float64, time: float
-    ) -> None:
-        """Adds `by` to the weight of each pattern of a candidate."""
-        self.table.move(self.corpus, at, row, by, weights, stepped, time)
+"""That are written down at a time."""
 
 
 def train_linear(
@@ -52,11 +35,7 @@ def train_linear(
     oracles: the candidate of each list that should win.  most: occurrences of patterns that there
     is room for.  In the lists' order, on one thread; others help to find what occurs.
     """
-    lists: Occurrences | Walked
-    try:
-        lists = Occurrences(table, corpus, most=most, n_threads=n_threads)
-    except MemoryError:
-        lists = Walked(table, corpus)
+    lists = Occurrences(table, corpus, most=most, n_threads=n_threads)
     weights, stepped = np.zeros(len(table)), np.zeros(len(table))
     same = corpus.same_trees(oracles)
     total, step = iterations * len(corpus), 0

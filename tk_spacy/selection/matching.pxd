@@ -55,12 +55,9 @@ cdef void fill_tables(const Index *index, Cell *cells) noexcept nogil
 
 # Scores are summed of units: the distinct arcs of a list, or the nodes of its forest (`trees`),
 # each looked through once.  Only what not all candidates have is found.
-# visit_units and visit_candidate return 1 where there is no memory.
+# visit_units returns 1 where there is no memory.
 cdef int visit_units(
     const Lists *lists, Py_ssize_t at, bint trees, const Finding *finding
-) noexcept nogil
-cdef int visit_candidate(
-    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, const Finding *finding
 ) noexcept nogil
 # Writes for each candidate the sum of its units' values.
 cdef void sum_units(

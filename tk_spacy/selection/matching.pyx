@@ -218,33 +218,6 @@ cdef int visit_nodes(const Lists *lists, Py_ssize_t at, const Finding *finding) 
     return 0
 
 
-cdef int visit_candidate(
-    const Lists *lists, Py_ssize_t at, int32_t row, bint trees, const Finding *finding
-) noexcept nogil:
-    cdef TreeWalk walk
-    cdef Arc arc
-    cdef int32_t m
-    cdef int32_t *numbers
-    get_tree(lists, at, row, &walk.tree)
-    if trees:
-        numbers = <int32_t *>malloc(2 * (walk.tree.n + 1) * sizeof(int32_t))
-        if numbers == NULL:
-            return 1
-        walk.lists, walk.finding, walk.reach.max_order = lists, finding, finding.index.highest
-        look_down(lists, at, &walk.tree, numbers, &walk.reach)
-        for m in range(walk.tree.n + 1):
-            match_below(&walk, m)
-        free(numbers)
-        return 0
-    for m in range(walk.tree.n):
-        if walk.tree.members[m] < 0:
-            continue
-        if lists.arc_differs[walk.tree.first_arc + walk.tree.members[m]]:
-            get_arc(lists, walk.tree.first_arc + walk.tree.members[m], &arc)
-            match_arc(&arc, finding)
-    return 0
-
-
 cdef void sum_units(
     const Lists *lists, Py_ssize_t at, bint trees, const double *values, double *out
 ) noexcept nogil:

@@ -41,17 +41,21 @@ cdef void note_end(void *context, int64_t unit) noexcept nogil:
 cdef class Occurrences:
     """The patterns of a table in all that differs within the lists of a corpus, written down.
 
-    `scores` and `move` are those of PatternTable, to the last bit where weights are whole numbers
-    that a perceptron makes, and many times as fast.  most: how many occurrences there is room for
-    (4 bytes each); beyond it MemoryError is raised.
+    For a learner that comes to list after list: `scores` and `move` read what is written down.
+    most: how many occurrences there is room for (4 bytes each, and one list's in any case).  Where
+    there are more, a stretch of lists is written down at a time, from the one that is asked for on.
+    len(): all occurrences.
     """
 
     cdef PatternTable _table
     cdef Corpus _corpus
+    cdef int _threads
     cdef int32_t[::1] _ids
     cdef int64_t[::1] _ends         # of each unit of each list, see Notes
     cdef int64_t[::1] _first_unit
     cdef int64_t[::1] _first        # occurrence of each list
+    cdef Py_ssize_t _begin, _end    # the lists that are written down
+    cdef int64_t _most
     cdef double[::1] _values
 
     def __init__(
@@ -61,28 +65,41 @@ cdef class Occurrences:
         if table.trees and not corpus.has_trees:
             raise ValueError("patterns of trees in a corpus of other parts, expected one of trees")
         self._table, self._corpus = table, corpus
+        self._threads = effective_n_threads(n_threads)
         units = [n_units(&corpus.lists, i, table.trees) for i in range(n)]
         self._first_unit = np.concatenate([[0], np.cumsum(units)]).astype(np.int64)
         self._ends = np.zeros(self._first_unit[n] + 1, dtype=np.int64)
         self._values = np.zeros(max(units, default=0) + 1)
         self._first = np.zeros(n + 1, dtype=np.int64)
         self._ids = np.zeros(1, dtype=np.int32)
-        if not len(table):
-            return
+        self._begin, self._end = 0, 0
         counts = np.zeros(n + 1, dtype=np.int64)
-        self._walk(counts, False, effective_n_threads(n_threads))
-        total = int(counts.sum())
-        if most is not None and total > most:
-            raise MemoryError(f"{total} occurrences of patterns, room for {most}")
+        if len(table):
+            self._walk(counts, 0, n, False)
         self._first = np.concatenate([[0], np.cumsum(counts[:n])]).astype(np.int64)
-        self._ids = np.zeros(total + 1, dtype=np.int32)
-        self._walk(counts, True, effective_n_threads(n_threads))
+        self._most = self._first[n] if most is None else most
 
-    cdef int _walk(self, int64_t[::1] counts, bint write, int threads) except -1:
-        """Counts the occurrences of each list, or writes them down."""
-        cdef Py_ssize_t n = self._corpus.n_lists, i
+    cdef int _write_down(self, Py_ssize_t at) except -1:
+        """The lists from one on, as many as there is room for."""
+        cdef Py_ssize_t n = self._corpus.n_lists, end = at + 1
+        while end < n and self._first[end + 1] - self._first[at] <= self._most:
+            end += 1
+        self._begin, self._end = 0, 0
+        self._ids = np.zeros(1, dtype=np.int32)     # that both are never there at once
+        self._ids = np.empty(self._first[end] - self._first[at] + 1, dtype=np.int32)
+        if len(self._table):
+            self._walk(np.zeros(n + 1, dtype=np.int64), at, end, True)
+        self._begin, self._end = at, end
+        return 0
+
+    cdef int _walk(
+        self, int64_t[::1] counts, Py_ssize_t begin, Py_ssize_t end, bint write
+    ) except -1:
+        """Counts the occurrences of some lists, or writes them down."""
+        cdef Py_ssize_t n = end - begin, i
+        cdef int64_t first = self._first[begin]
         cdef const Lists *lists = &self._corpus.lists
-        cdef int failed = 0
+        cdef int threads = self._threads, failed = 0
         cdef Listener listener = Listener(n)
         for i in prange(
             n + threads, nogil=True, schedule="dynamic", chunksize=1, num_threads=threads
@@ -90,9 +107,9 @@ cdef class Occurrences:
             if i < n:
                 if not is_stopped(&listener.watch):
                     failed += note_list(
-                        &self._table.index, lists, i, self._table.trees,
-                        &self._ids[self._first[i]] if write else NULL,
-                        &self._ends[self._first_unit[i]], &counts[i],
+                        &self._table.index, lists, begin + i, self._table.trees,
+                        &self._ids[self._first[begin + i] - first] if write else NULL,
+                        &self._ends[self._first_unit[begin + i]], &counts[begin + i],
                     )
                 task_done(&listener.watch)
             else:
@@ -105,15 +122,23 @@ cdef class Occurrences:
     def __len__(self):
         return self._first[self._corpus.n_lists]
 
+    cdef int64_t _place_of(self, Py_ssize_t at, int row) except -1:
+        """Where a list's occurrences are written down."""
+        if not 0 <= at < self._corpus.n_lists or not 0 <= row < self._corpus.lists.k[at]:
+            raise ValueError(f"there is no candidate {row} of a list {at}")
+        if not self._begin <= at < self._end:
+            self._write_down(at)
+        return self._first[at] - self._first[self._begin]
+
     def scores(self, Py_ssize_t at, weights):
         """The sum of the weights of its patterns, of each candidate of a list: float64[k].
 
+        As PatternTable.scores, to the last bit where weights are whole numbers.
         weights: float64[p].
         """
         cdef const double[::1] given = checked("weights", weights, np.float64, len(self._table))
-        self._check_place(at, 0)
+        cdef int64_t i, unit, end, first = self._place_of(at, 0), start = self._first_unit[at]
         cdef double[::1] out = np.zeros(self._corpus.lists.k[at])
-        cdef int64_t i, unit, end, first = self._first[at], start = self._first_unit[at]
         cdef int64_t n = self._first_unit[at + 1] - start
         cdef double total
         with nogil:
@@ -128,17 +153,17 @@ cdef class Occurrences:
         return np.asarray(out)
 
     def move(self, Py_ssize_t at, int row, double by, weights, stepped, double time):
-        """Adds `by` to the weight of each pattern of a candidate, as often as it occurs.
+        """Adds `by` to the weight of each pattern of a candidate, as often as `scores` counts it.
 
+        Of parts in slots only complete patterns have weights (see Corpus).
         at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
         time is added, for averaging.
         """
         cdef double[::1] of_patterns = checked("weights", weights, np.float64, len(self._table))
         cdef double[::1] sums = checked("stepped", stepped, np.float64, len(self._table))
-        self._check_place(at, row)
         cdef const int32_t *units
         cdef int32_t n, j, id
-        cdef int64_t unit, i, first = self._first[at], start = self._first_unit[at]
+        cdef int64_t unit, i, first = self._place_of(at, row), start = self._first_unit[at]
         with nogil:
             units = units_of(&self._corpus.lists, at, row, self._table.trees, &n)
             for j in range(n):
@@ -150,11 +175,6 @@ cdef class Occurrences:
                     id = self._ids[first + i]
                     of_patterns[id] += by
                     sums[id] += by * time
-
-    cdef int _check_place(self, Py_ssize_t at, int row) except -1:
-        if not 0 <= at < self._corpus.n_lists or not 0 <= row < self._corpus.lists.k[at]:
-            raise ValueError(f"there is no candidate {row} of a list {at}")
-        return 0
 
 
 cdef int note_list(

@@ -20,14 +20,3 @@ class PatternTable:
     def placed_scores(
         self, corpus: Corpus, weights: Float64, *, n_threads: int | None = None
     ) -> list[Float64]: ...
-    def list_scores(self, corpus: Corpus, at: int, weights: Float64) -> Float64: ...
-    def move(
-        self,
-        corpus: Corpus,
-        at: int,
-        row: int,
-        by: float,
-        weights: Float64,
-        stepped: Float64,
-        time: float,
-    ) -> None: ...

@@ -8,11 +8,11 @@ import numpy as np
 
 from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
-from tk_spacy.selection.corpus cimport Corpus, Lists, Slots
+from tk_spacy.selection.corpus cimport Corpus, Lists
 from tk_spacy.selection.matching cimport (
-    MANY, Cell, Finding, Index, fill_tables, n_units, sum_units, visit_candidate, visit_units,
+    MANY, Cell, Finding, Index, fill_tables, n_units, sum_units, visit_units,
 )
-from tk_spacy.selection.patterns cimport FEATURE_BITS, MAX_DEPTH, MAX_ORDER, NOWHERE, may_weigh
+from tk_spacy.selection.patterns cimport FEATURE_BITS, MAX_DEPTH, MAX_ORDER, NOWHERE
 from tk_spacy.utils.array_checks import checked
 
 cdef Py_ssize_t MOST = (1 << 31) - 2    # patterns that can be numbered
@@ -157,7 +157,7 @@ cdef class PatternTable:
             if i < n:
                 if not is_stopped(&listener.watch):
                     failed += score_list(
-                        &self.index, &given[0], False, lists, i, trees, &out[begins[i]]
+                        &self.index, &given[0], lists, i, trees, &out[begins[i]]
                     )
                 task_done(&listener.watch)
             else:
@@ -167,63 +167,14 @@ cdef class PatternTable:
             raise MemoryError("no memory for the scores of a list's arcs")
         return np.split(np.asarray(out)[: ends[len(lengths)]], ends[1 : len(lengths)])
 
-    def list_scores(self, Corpus corpus not None, Py_ssize_t at, weights):
-        """The same of one list, on one thread: float64[k]."""
-        cdef const double[::1] given = checked("weights", weights, np.float64, len(self))
-        _check_trees(corpus, self.trees)
-        _check_place(corpus, at, 0)
-        cdef double[::1] out = np.zeros(corpus.lists.k[at])
-        cdef int failed = 0
-        if len(self):
-            with nogil:
-                failed = score_list(
-                    &self.index, &given[0], True, &corpus.lists, at, self.trees, &out[0]
-                )
-        if failed:
-            raise MemoryError("no memory for the scores of a list's arcs")
-        return np.asarray(out)
-
-    def move(self, Corpus corpus not None, Py_ssize_t at, int row, double by, weights, stepped,
-             double time):
-        """Adds `by` to the weight of each pattern of a candidate, as often as `scores` counts it.
-
-        Of parts in slots only complete patterns have weights (see Corpus).
-
-        at, row: the list and its candidate.  weights, stepped: float64[p]; to the second one by *
-        time is added, for averaging.
-        """
-        cdef double[::1] of_patterns = checked("weights", weights, np.float64, len(self))
-        cdef double[::1] sums = checked("stepped", stepped, np.float64, len(self))
-        cdef Move move
-        cdef Finding finding
-        _check_trees(corpus, self.trees)
-        _check_place(corpus, at, row)
-        if not len(self):
-            return
-        cdef int failed = 0
-        move.index, move.slots = &self.index, &corpus.lists.slots
-        move.weights, move.stepped = &of_patterns[0], &sums[0]
-        move.by, move.at = by, time
-        finding.index, finding.found, finding.context = &self.index, move_weight, &move
-        with nogil:
-            failed = visit_candidate(&corpus.lists, at, row, self.trees, &finding)
-        if failed:
-            raise MemoryError("no memory for a list's trees")
-
 
 def _check_trees(Corpus corpus, bint trees):
     if trees and not corpus.has_trees:
         raise ValueError("patterns of trees in a corpus of other parts, expected one of trees")
 
 
-def _check_place(Corpus corpus, Py_ssize_t at, int row):
-    if not 0 <= at < corpus.n_lists or not 0 <= row < corpus.lists.k[at]:
-        raise ValueError(f"there is no candidate {row} of a list {at}")
-
-
 cdef struct Sum:
-    const double *weights       # of the pattern at each position, or of each number
-    const int32_t *numbers      # of the pattern at each position
+    const double *weights       # of the pattern at each position
     double total
     double *values
 
@@ -233,50 +184,25 @@ cdef void add_weight(void *context, int32_t position) noexcept nogil:
     sum.total += sum.weights[position]
 
 
-cdef void add_weight_of_number(void *context, int32_t position) noexcept nogil:
-    cdef Sum *sum = <Sum *>context
-    sum.total += sum.weights[sum.numbers[position]]
-
-
 cdef void note_total(void *context, int64_t unit) noexcept nogil:
     cdef Sum *sum = <Sum *>context
     sum.values[unit], sum.total = sum.total, 0.0
 
 
-cdef struct Move:
-    const Index *index
-    const Slots *slots
-    double *weights
-    double *stepped
-    double by
-    double at
-
-
-cdef void move_weight(void *context, int32_t position) noexcept nogil:
-    cdef Move *move = <Move *>context
-    cdef int32_t number = move.index.numbers[position]
-    if may_weigh(move.slots, <uint64_t>move.index.steps[position]):
-        move.weights[number] += move.by
-        move.stepped[number] += move.by * move.at
-
-
 cdef int score_list(
-    const Index *index, const double *weights, bint by_number, const Lists *lists, Py_ssize_t at,
-    bint trees, double *out,
+    const Index *index, const double *weights, const Lists *lists, Py_ssize_t at, bint trees,
+    double *out,
 ) noexcept nogil:
-    """Writes a score for each candidate; returns 1 where there is no memory.
-
-    weights: of the pattern at each position of the index, or (by_number) of each number.
-    """
+    """Writes a score for each candidate; returns 1 where there is no memory."""
     cdef Sum sum
     cdef Finding finding
     cdef int failed
-    sum.weights, sum.numbers, sum.total = weights, index.numbers, 0.0
+    sum.weights, sum.total = weights, 0.0
     sum.values = <double *>malloc((n_units(lists, at, trees) + 1) * sizeof(double))
     if sum.values == NULL:
         return 1
     finding.index, finding.context, finding.end = index, &sum, note_total
-    finding.found = add_weight_of_number if by_number else add_weight
+    finding.found = add_weight
     failed = visit_units(lists, at, trees, &finding)
     if not failed:
         sum_units(lists, at, trees, sum.values, out)
