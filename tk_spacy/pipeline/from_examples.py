@@ -26,10 +26,11 @@ from tk_spacy.parsers.spacy_transition.kind import KIND
 from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.pipeline.sources import parser_names
+from tk_spacy.reranker.calibration import MISSING, can_fit
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.provenance import Candidates, Provenance
 from tk_spacy.reranker.settings import Settings, suit
-from tk_spacy.reranker.training import combine_lists, train_reranker
+from tk_spacy.reranker.training import CALIBRATION_FOLDS, combine_lists, train_reranker
 from tk_spacy.spacy_io.gold import gold_sentences
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.workdir import work_directory
@@ -110,9 +111,12 @@ def train_from_examples(
         use_lemma=settings.use_lemma,
         extras=settings.properties,
     )
+    if not can_fit():
+        report(MISSING)
     reranker, stats = train_reranker(
-        sentences, combined, settings, schema=schema, seed=seed, n_threads=n_threads
-    )
+        sentences, combined, settings, schema=schema, seed=seed, n_threads=n_threads,
+        calibration_folds=CALIBRATION_FOLDS if can_fit() else 0,
+    )  # fmt: skip
     report(
         f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
         f"{stats.support_parts} support parts"

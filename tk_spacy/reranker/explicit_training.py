@@ -292,7 +292,8 @@ def train_explicit(
             metric=metric,
         )
     return Selected(
-        reranker=replace(made, combination=combination),
+        # What was calibrated were other scores.
+        reranker=replace(made, combination=combination, calibration=None),
         features=found.features if found else 0,
         templates=found.templates if found else 0,
         basic_features=found.basic_features if found else 0,

@@ -27,6 +27,7 @@ from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.support import Support
 from tk_spacy.parallel.prefetch import made_ahead
 from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.reranker.calibration import Calibration, Confidence
 from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
@@ -72,6 +73,7 @@ class Reranker(StoredModel):
         which are empty or None then; None without it.
     combination: with the parsers' scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
+    calibration: makes probabilities of the final scores; None without it.
     about: further facts as meta.json stores them, JSON values; `provenance` reads them.
     """
 
@@ -90,6 +92,7 @@ class Reranker(StoredModel):
     explicit: ExplicitModel | None = None
     combination: Combination | None = None
     combiner: ArcCombiner | None = None
+    calibration: Calibration | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
     _scorer: SupportScorer | KernelMap = field(init=False, repr=False)
@@ -204,6 +207,18 @@ class Reranker(StoredModel):
         """The final scores from the reranker's own ones, float64[k]."""
         return scores if self.combination is None else self.combination.final(candidates, scores)
 
+    def confidence(
+        self, candidates: CandidateList, final: Float64, row: int | None = None
+    ) -> Confidence | None:
+        """How sure a choice is; None for a model without calibration.
+
+        candidates: a completed list.  final: float64[k], its final scores.  row: of the candidate,
+        by default the best.
+        """
+        if self.calibration is None:
+            return None
+        return self.calibration.confidence(candidates, final, row)
+
     def choose(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> int:
@@ -235,7 +250,20 @@ class Reranker(StoredModel):
         n_threads: int | None = None,
         batch_size: int = 128,
     ) -> Generator[tuple[Sentence, CandidateList, int], None, None]:
-        """Each sentence with its completed list and the row of the best one, streaming.
+        """Each sentence with its completed list and the row of the best one; see `scored`."""
+        found = self.scored(pairs, n_threads=n_threads, batch_size=batch_size)
+        with closing(found):
+            for sentence, candidates, final in found:
+                yield sentence, candidates, int(final.argmax())
+
+    def scored(
+        self,
+        pairs: Iterable[tuple[Sentence, CandidateList]],
+        *,
+        n_threads: int | None = None,
+        batch_size: int = 128,
+    ) -> Generator[tuple[Sentence, CandidateList, Float64], None, None]:
+        """Each sentence with its completed list and its final scores, float64[k], streaming.
 
         Where more than one thread may be used, the next batch is read and encoded in a thread of
         its own while one is scored and its sentences are worked on: it alone runs `pairs` then.
@@ -247,7 +275,7 @@ class Reranker(StoredModel):
             for batch, lists in batches:
                 scores = self.encoded_scores(lists, n_threads=n_threads)
                 for (sentence, candidates), own in zip(batch, scores, strict=True):
-                    yield sentence, candidates, int(self.combined(candidates, own).argmax())
+                    yield sentence, candidates, self.combined(candidates, own)
 
     def _encoded_batches(
         self, pairs: Iterable[Pair], batch_size: int
@@ -272,6 +300,8 @@ class Reranker(StoredModel):
             "support_parts": {name: len(parts) for name, parts in self.support.types.items()},
             **self.about,
         }
+        if self.calibration is not None:
+            more["calibration"] = self.calibration.to_dict()
         version = BEFORE_EXPLICIT
         if self.kernel_map is not None:
             more["kernel_map"] = self.kernel_map.to_dict()
@@ -320,6 +350,9 @@ class Reranker(StoredModel):
         kernel_map = None
         if meta.get("kernel_map") is not None:
             kernel_map = KernelMap.from_stored(meta["kernel_map"], from_npz(files[KERNEL_MAP]))
+        calibration = None
+        if meta.get("calibration") is not None:
+            calibration = Calibration.from_dict(meta["calibration"])
         schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
         explicit = None
         if meta.get("explicit") is not None:
@@ -339,12 +372,14 @@ class Reranker(StoredModel):
             explicit=explicit,
             combination=Combination.from_dict(combination) if combination else None,
             combiner=combiner,
+            calibration=calibration,
             about=cls._about(
                 meta,
                 "combination",
                 "support_parts",
                 "list_features",
                 "combiner",
+                "calibration",
                 "kernel_map",
                 "explicit",
             ),

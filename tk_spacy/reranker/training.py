@@ -23,6 +23,7 @@ from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.reranker.calibration import Calibration, HeldOut
 from tk_spacy.reranker.interpolation import (
     DEFAULT_METRIC,
     Combination,
@@ -35,9 +36,12 @@ from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training_list import TrainingList
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64
 
 TUNING_SHARE = 0.1
 TUNING_FOLDS = 5
+CALIBRATION_FOLDS = 3
+"""Rerankers that are trained to calibrate the final one's confidence, where none tuned."""
 
 CHUNK = 64
 """Lists whose kernel scores are brought up to date in one parallel pass."""
@@ -246,6 +250,7 @@ def train_reranker(
     raw_scores: bool = False,
     tuning_metric: TuningMetric = DEFAULT_METRIC,
     tuning_folds: int | None = None,
+    calibration_folds: int = 0,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -256,42 +261,59 @@ def train_reranker(
     paper_grid, raw_scores, tuning_metric: see `interpolation.tune`.
     tuning_folds: see `tuning_parts`; each takes a training; 0 for Combination.untuned, None for
         what `default_tuning_folds` says.
+    calibration_folds: as tuning_folds, to calibrate confidence (see `calibration`); where lists
+        were held out for tuning their scores serve, and no more is trained.  0 for no calibration,
+        which alone needs no scikit-learn.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
     report = progress or (lambda stage, done, total: None)
     items = prepare_lists(schema, sentences, lists, settings)
-    tuning: list[TuningList] = []
     if tuning_folds is None:
         asked = paper_grid or raw_scores or tuning_metric != DEFAULT_METRIC
         tuning_folds = default_tuning_folds(lists[0].sources, asked=asked)
-    parts = tuning_parts(len(lists), tuning_folds, seed=seed) if tuning_folds else []
-    for number, held in enumerate(parts):
-        away = set(held.tolist())
-        rest = [item for item in items if item.index not in away]
-        if all(item.encoded.n_candidates < 2 for item in rest):
-            continue
 
-        def on_step(done: int, total: int, before: int = number) -> None:
-            report("tuning", before * total + done, len(parts) * total)
+    def held_out(stage: str, folds: int) -> list[tuple[int, Float64]]:
+        """Lists by their numbers, with scores of rerankers that did not learn from them."""
+        found: list[tuple[int, Float64]] = []
+        parts = tuning_parts(len(lists), folds, seed=seed)
+        for number, held in enumerate(parts):
+            away = set(held.tolist())
+            rest = [item for item in items if item.index not in away]
+            if all(item.encoded.n_candidates < 2 for item in rest):
+                continue
 
-        scout, _ = learn(schema, rest, settings, n_threads=n_threads, progress=on_step)
-        scores = scout.batch_scores([(sentences[i], lists[i]) for i in held], n_threads=n_threads)
-        tuning += [
-            TuningList.make(sentences[i], lists[i], own)
-            for i, own in zip(held, scores, strict=True)
-        ]
+            def on_step(done: int, total: int, before: int = number) -> None:
+                report(stage, before * total + done, len(parts) * total)
+
+            scout, _ = learn(schema, rest, settings, n_threads=n_threads, progress=on_step)
+            pairs = [(sentences[i], lists[i]) for i in held]
+            scores = scout.batch_scores(pairs, n_threads=n_threads)
+            found += zip(held.tolist(), scores, strict=True)
+        return found
+
+    scored = held_out("tuning", tuning_folds) if tuning_folds else []
     combination = Combination.untuned(lists[0].sources, combiner=COMBINER)
-    if tuning:
+    if scored:
         combination = tune(
-            tuning,
+            [TuningList.make(sentences[i], lists[i], own) for i, own in scored],
             sources=lists[0].sources,
             paper_grid=paper_grid,
             raw_scores=raw_scores,
             metric=tuning_metric,
         )
+    calibration = None
+    if calibration_folds:
+        scored = scored or held_out("calibrating", calibration_folds)
+        if scored:
+            calibration = Calibration.fit(
+                [
+                    HeldOut(sentences[i], lists[i], combination.final(lists[i], own))
+                    for i, own in scored
+                ]
+            )
     reranker, stats = learn(
         schema, items, settings, n_threads=n_threads,
         progress=lambda done, total: report("training", done, total),
     )  # fmt: skip
-    return replace(reranker, combination=combination), stats
+    return replace(reranker, combination=combination, calibration=calibration), stats

@@ -293,6 +293,12 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "single one, on nine tenths (the paper); 0 for no weight beside the reranker's own.  "
             f"null: {TUNING_FOLDS}; 0 with the combiner.",
         ),
+        "calibration_folds": _own(
+            "calibration_folds",
+            "Rerankers trained to calibrate the final one's confidence, each on all folds but one; "
+            "none where there are tuning folds, which serve for it too.  0: no calibration.  Needs "
+            "scikit-learn (the extra `confidence`).",
+        ),
         "paper_grid": _own(
             "paper_grid",
             "Tune the parser's weight from 0 to 3 in steps of 0.05, as the paper does, not from "

@@ -16,6 +16,7 @@ from tk_spacy.parsers.names import DEFAULT_PARSERS, EARLIER_PARSERS, FILE, SEARC
 from tk_spacy.parsers.specs import kinds, parse_specs
 from tk_spacy.reranker.interpolation import DEFAULT_METRIC, TUNING_METRICS, TuningMetric
 from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import CALIBRATION_FOLDS
 from tk_spacy.tagging.kinds import DEFAULT as DEFAULT_TAGGER
 from tk_spacy.tagging.kinds import make_tagger
 from tk_spacy.tokenizing.spec import KIND as DEFAULT_TOKENIZER
@@ -79,6 +80,8 @@ class TrainOptions:
         they are, not divided by their spread.  tuning_metric: what beta is tuned by.
     tuning_folds: rerankers trained to tune beta, each on the lists of the other folds; 1 for the
         paper's single one, on nine tenths.
+    calibration_folds: rerankers trained to calibrate confidence, where none is trained to tune; 0
+        for no calibration.
     preset: what the settings that nobody named were taken from; it is only told.
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
@@ -121,6 +124,7 @@ class TrainOptions:
     raw_scores: bool = False
     tuning_metric: TuningMetric = DEFAULT_METRIC
     tuning_folds: int | None = None
+    calibration_folds: int = CALIBRATION_FOLDS
     cross_validation: bool | None = None
     preset: Preset = DEFAULT_PRESET
     seed: int = 0
@@ -162,6 +166,7 @@ class TrainOptions:
             ("processes", 1),
             ("threads", 1),
             ("tuning_folds", 0),
+            ("calibration_folds", 0),
         ):
             value = getattr(self, name)
             if value is not None and value < least:

@@ -23,6 +23,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.names import FILE, SPACY
 from tk_spacy.reranker.assessment import assess
+from tk_spacy.reranker.calibration import MISSING, can_fit
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.provenance import Candidates, Provenance
 from tk_spacy.reranker.settings import Settings, suit
@@ -69,12 +70,16 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             run.progress.note(note)
         for note in plan.notes:
             run.progress.warn(note)
+        if options.calibration_folds and not can_fit():
+            run.progress.note(MISSING)
         if plan.trains_parsers:
             run.progress.note(f"preset {options.preset}: {estimate(plan).line()}")
             held.enter_context(work_directory(options.work_directory))
         validation = None
         if options.cross_validation:
-            validation = cross_validate(run, plan, _train_system)
+            # Nobody asks the folds' systems how sure they are.
+            uncalibrated = replace(plan, options=replace(options, calibration_folds=0))
+            validation = cross_validate(run, uncalibrated, _train_system)
         system = _train_system(run, plan)
         plan, tagging, proposals = system.plan, system.tagging, system.proposals
         lists, kernel = proposals.lists, system.kernel
@@ -170,6 +175,7 @@ def _train_rerankers(
             raw_scores=options.raw_scores,
             tuning_metric=options.tuning_metric,
             tuning_folds=options.tuning_folds,
+            calibration_folds=options.calibration_folds if can_fit() else 0,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )

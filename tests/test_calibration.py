@@ -1,0 +1,305 @@
+"""Probabilities of trees, heads and labels: against plain sums, and what is really right."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+from test_learning import random_lists
+
+from tk_spacy.errors import ModelError, UserError
+from tk_spacy.evaluation.reliability import calibration_error, chance_error
+from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.reranker import calibration as room
+from tk_spacy.reranker import training
+from tk_spacy.reranker.calibration import FLOOR, Calibration, HeldOut, Logistic
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.training import learn, prepare_lists, train_reranker, tuning_parts
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.serialization import META
+
+LABELS = ("root", "a", "b")
+needs_sklearn = pytest.mark.skipif(not room.can_fit(), reason="scikit-learn is not installed")
+
+
+def trees_of_three():
+    """All trees of three words with a single root: chains and fans, heads as tuples."""
+    found = []
+    for heads in np.ndindex(4, 4, 4):
+        if sum(head == 0 for head in heads) != 1:
+            continue
+        above = [_steps(heads, word) for word in (1, 2, 3)]
+        if all(above):
+            found.append(heads)
+    return found
+
+
+def _steps(heads, word):
+    for _ in range(4):
+        if word == 0:
+            return True
+        word = heads[word - 1]
+    return False
+
+
+def drawn_lists(n, *, seed, temperature=2.0):
+    """Lists whose right tree was drawn by the softmax of the scores over the temperature.
+
+    So their probabilities are known, and a reranker that divides by nothing is too sure.
+    """
+    generator = np.random.default_rng(seed)
+    inventory = LabelInventory()
+    trees = trees_of_three()
+    found = []
+    for _ in range(n):
+        rows = generator.choice(len(trees), size=5, replace=False)
+        own = []
+        for row in rows:
+            heads = trees[row]
+            labels = ["root" if h == 0 else LABELS[generator.integers(1, 3)] for h in heads]
+            own.append((heads, labels, tuple(generator.normal(0, 3, size=2))))
+        candidates = CandidateList.build(own, inventory=inventory, sources=("one", "two"))
+        final = candidates.scores.sum(axis=1)
+        powers = np.exp((final - final.max()) / temperature)
+        right = generator.choice(5, p=powers / powers.sum())
+        gold = Sentence.from_columns(
+            forms=["x", "y", "z"],
+            heads=candidates.heads[right],
+            deprels=candidates.deprels(right),
+        )
+        found.append(HeldOut(gold, candidates, final))
+    return found
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    if not room.can_fit():
+        pytest.skip("scikit-learn is not installed")
+    return Calibration.fit(drawn_lists(400, seed=1))
+
+
+def softmax(scores, temperature):
+    powers = [math.exp((s - max(scores)) / temperature) for s in scores]
+    return [p / sum(powers) for p in powers]
+
+
+def odds(share):
+    return math.log((share + FLOOR) / (1 - share + FLOOR))
+
+
+def sigmoid(model, features):
+    total = sum(w * x for w, x in zip(model.weights.values(), features, strict=True))
+    return 1 / (1 + math.exp(-(total + model.bias)))
+
+
+def test_confidence_is_what_a_plain_sum_over_candidates_gives(fitted):
+    for gold, trees, final in drawn_lists(5, seed=2):
+        row = int(np.argmax(final))
+        weights = [softmax(final, fitted.final_scale * t) for t in (0.1, 0.3, 1.0)]
+        parsers = [
+            softmax(trees.scores[:, j], fitted.scales[name])
+            for j, name in enumerate(("one", "two"))
+        ]
+        weights.append([sum(pair) / 2 for pair in zip(*parsers, strict=True)])
+        own = [trees.base, int(np.argmax(trees.scores[:, 1]))]
+        weights.append([own.count(j) / 2 for j in range(len(trees))])
+        found = fitted.confidence(trees, final)
+        for name, model, table in (
+            ("heads", fitted.head, trees.heads),
+            ("labels", fitted.label, trees.labels),
+        ):
+            expected = []
+            for word in range(len(gold)):
+                same = [table[j, word] == table[row, word] for j in range(len(trees))]
+                shares = [sum(w for w, s in zip(of, same, strict=True) if s) for of in weights]
+                expected.append(sigmoid(model, [odds(min(1.0, s)) for s in shares]))
+            assert getattr(found, name).tolist() == pytest.approx(expected)
+        features = [odds(of[row]) for of in weights]
+        features += [odds(math.prod(found.heads)), odds(math.prod(found.labels))]
+        assert found.tree == pytest.approx(sigmoid(fitted.tree, features))
+
+
+def test_confidence_of_other_candidates_divides_what_the_chosen_one_leaves(fitted):
+    for _, trees, final in drawn_lists(5, seed=3):
+        found = fitted.confidence(trees, final)
+        row = int(np.argmax(final))
+        assert found.trees[row] == found.tree
+        others = [j for j in range(len(trees)) if j != row]
+        shares = softmax(final[others], fitted.final_scale * fitted.others_temperature)
+        left = (1 - found.tree) * fitted.others_share
+        assert found.trees[others].tolist() == pytest.approx([left * s for s in shares])
+        # Any candidate may be asked for.
+        assert fitted.confidence(trees, final, others[0]).tree < found.tree
+
+
+def test_confidence_of_a_single_candidate_is_that_of_one_without_rivals(fitted):
+    inventory = LabelInventory()
+    trees = CandidateList.build(
+        [([0, 1], ["root", "a"], (1.0, 2.0))], inventory=inventory, sources=("one", "two")
+    )
+    found = fitted.confidence(trees, np.array([3.0]))
+    best = sigmoid(fitted.head, [odds(1.0)] * 5)
+    assert found.heads.tolist() == pytest.approx([best, best])
+    assert found.trees.tolist() == [found.tree]
+
+
+def test_fitted_probabilities_are_as_true_as_chance_allows(fitted):
+    heads, labels, whole = [], [], []
+    for gold, trees, final in drawn_lists(1500, seed=4):
+        found = fitted.confidence(trees, final)
+        row = int(np.argmax(final))
+        right = trees.heads[row] == gold.heads
+        same = np.array([a == b for a, b in zip(trees.deprels(row), gold.deprels, strict=True)])
+        heads.append((found.heads, right))
+        labels.append((found.labels, same))
+        whole.append(([found.tree], [bool(right.all() and same.all())]))
+    for pairs in (heads, labels, whole):
+        values = np.concatenate([p for p, _ in pairs])
+        right = np.concatenate([r for _, r in pairs])
+        assert 0.2 < right.mean() < 0.95
+        assert calibration_error(values, right) < chance_error(values) + 0.02
+    # The softmax of the scores alone, which were drawn at another temperature, is not.
+    plain = [float(1 / np.exp(f - f.max()).sum()) for _, _, f in drawn_lists(1500, seed=4)]
+    assert calibration_error(plain, np.concatenate([r for _, r in whole])) > 0.1
+
+
+@needs_sklearn
+def test_logistic_is_the_optimum_of_its_penalised_likelihood():
+    generator = np.random.default_rng(6)
+    features = generator.normal(size=(300, 2)) * [1.0, 20.0] + [5.0, 0.0]
+    right = generator.random(300) < 1 / (1 + np.exp(-(features[:, 0] - 5 + features[:, 1] / 10)))
+    model = Logistic.fit(["a", "b"], features, right)
+    deviations = features.std(axis=0)
+    standard = (features - features.mean(axis=0)) / deviations
+    errors = model.probabilities(features) - right
+    weights = np.array(list(model.weights.values())) * deviations
+    # Of the gradient nothing is left: errors by features, and the weights themselves (C is 1).
+    assert (standard.T @ errors + weights).tolist() == pytest.approx([0, 0], abs=0.05)
+    assert errors.sum() == pytest.approx(0, abs=0.05)
+
+
+def test_logistic_of_things_that_are_all_right_is_nearly_sure():
+    model = Logistic.fit(["a"], np.ones((8, 1)), np.ones(8, dtype=bool))
+    assert model.probabilities(np.array([[1.0]])).tolist() == pytest.approx([0.9])
+
+
+def test_fit_says_what_it_lacks(monkeypatch):
+    with pytest.raises(UserError, match="held-out lists"):
+        Calibration.fit([])
+    monkeypatch.setattr(room, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"scikit-learn; install it with `pip install 'tk-spacy\["):
+        Calibration.fit(drawn_lists(2, seed=0))
+
+
+def test_stored_calibration_is_the_same_and_is_used_without_scikit_learn(fitted, monkeypatch):
+    again = Calibration.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert again == fitted
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    _, trees, final = drawn_lists(1, seed=7)[0]
+    assert again.confidence(trees, final).tree == fitted.confidence(trees, final).tree
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"final_scale": 0.0}, "positive"),
+        ({"others_share": 1.5}, "0 to 1"),
+        ({"scales": {"one": 1.0, "combiner": 1.0}}, "features"),
+        ({"head": {"bias": 1e300, "weights": {}}}, "features"),
+    ],
+)
+def test_damaged_calibration_is_refused(fitted, change, message):
+    with pytest.raises(ValueError, match=message):
+        Calibration.from_dict(fitted.to_dict() | change)
+
+
+# In training
+
+
+QUICK = Settings(bits=12, iterations=2, kernel_parts=("arc",))
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return random_lists(3, sentences=40, n=5)
+
+
+@needs_sklearn
+def test_training_calibrates_on_lists_that_the_scoring_reranker_did_not_see(lists, monkeypatch):
+    golds, trees = lists
+    seen = []
+    real = Calibration.fit.__func__
+    monkeypatch.setattr(
+        Calibration, "fit", classmethod(lambda cls, held: seen.extend(held) or real(cls, held))
+    )
+    schema = Schema.fit(golds)
+    reranker, _ = train_reranker(
+        golds, trees, QUICK, schema=schema, seed=5, tuning_folds=0, calibration_folds=2
+    )
+    items = prepare_lists(schema, golds, trees, QUICK)
+    place = 0
+    for held in tuning_parts(40, 2, seed=5):
+        scout, _ = learn(schema, [i for i in items if i.index not in held], QUICK)
+        for i in held.tolist():
+            assert seen[place].candidates is trees[i]
+            scores = reranker.combination.final(trees[i], scout.scores(golds[i], trees[i]))
+            assert seen[place].final.tolist() == scores.tolist()
+            place += 1
+    assert place == len(seen) == 40
+    assert reranker.calibration is not None
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("tuning", "calibrating", "trainings"), [(0, 0, 1), (0, 3, 4), (2, 3, 3), (2, 0, 3)]
+)
+def test_training_reuses_what_was_held_out_for_tuning(
+    lists, monkeypatch, tuning, calibrating, trainings
+):
+    golds, trees = lists
+    calls = []
+    monkeypatch.setattr(
+        training, "learn", lambda *given, **more: calls.append(1) or learn(*given, **more)
+    )
+    reranker, _ = train_reranker(
+        golds, trees, QUICK, schema=Schema.fit(golds), tuning_folds=tuning,
+        calibration_folds=calibrating,
+    )  # fmt: skip
+    assert len(calls) == trainings
+    assert (reranker.calibration is not None) == bool(calibrating)
+
+
+@needs_sklearn
+def test_calibrated_models_are_stored_and_alike_for_any_number_of_threads(lists, tmp_path):
+    golds, trees = lists
+    schema = Schema.fit(golds)
+    made = [
+        train_reranker(
+            golds, trees, QUICK, schema=schema, tuning_folds=0, calibration_folds=2, n_threads=n
+        )[0]
+        for n in (1, 2)
+    ]
+    assert made[0].to_bytes() == made[1].to_bytes()
+    made[0].to_disk(tmp_path / "model")
+    again = Reranker.from_disk(tmp_path / "model")
+    assert again.calibration == made[0].calibration
+    assert "calibration" not in again.about
+    final = again.final_scores(golds[0], trees[0])
+    assert again.confidence(trees[0], final).tree == made[0].confidence(trees[0], final).tree
+    meta = json.loads((tmp_path / "model" / META).read_text())
+    meta["calibration"]["final_scale"] = -1
+    (tmp_path / "model" / META).write_text(json.dumps(meta))
+    with pytest.raises(ModelError, match="positive"):
+        Reranker.from_disk(tmp_path / "model")
+
+
+def test_models_without_calibration_say_nothing_of_confidence(lists):
+    golds, trees = lists
+    reranker, _ = train_reranker(golds, trees, QUICK, schema=Schema.fit(golds), tuning_folds=0)
+    assert b"calibration" not in reranker.to_files()[META]
+    assert reranker.confidence(trees[0], reranker.final_scores(golds[0], trees[0])) is None
