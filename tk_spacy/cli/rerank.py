@@ -51,6 +51,14 @@ def rerank_cli(
     deps: DepsOption = "blank",
     tags: TagsOption = "auto",
     form: InputOption = "auto",
+    confidence: Annotated[
+        bool,
+        typer.Option(
+            "--confidence",
+            help="Write how sure the choice is: HeadProb and LabelProb of each word in MISC, and "
+            "the tree's probability as a comment. Needs a model trained with scikit-learn.",
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -86,6 +94,7 @@ def rerank_cli(
             parser_files=named_files(parser_file, old_parser_file),
             tags=chosen("--tags", tags, TAG_CHOICES),
             form=chosen("--input", form, INPUT_FORMS),
+            confidence=confidence,
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

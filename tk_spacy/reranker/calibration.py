@@ -363,7 +363,7 @@ def _fit_others(
     wrong = 0
     found = []
     for item, row, (heads, labels) in zip(lists, rows, right, strict=True):
-        whole = (heads & labels).all(axis=1)
+        whole = np.all(heads & labels, axis=1)
         if not whole[row]:
             wrong += 1
             if whole.any():

@@ -61,6 +61,7 @@ def rerank_files(
     deps: Deps = "blank",
     tags: TagChoice = "auto",
     form: InputForm = "auto",
+    confidence: bool = False,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -76,6 +77,8 @@ def rerank_files(
     form: what the files are: "conllu" (or k-best files), "text", which the model's tokenizer
         splits, "vertical" with one word a line and a blank line after each sentence; "auto" for
         what their names and contents tell (see `inputs.form_of`).
+    confidence: whether to write how sure each head, label and tree is (see `confidence_columns`),
+        which needs a model with calibration.
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Of several files, or a directory's, those are
@@ -86,9 +89,11 @@ def rerank_files(
     model, places = Path(model), [Path(path) for path in inputs]
     files = ExternalFiles(dict(parser_files or {}), tuple(places))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files, deps, tags, form),
+        model, partial(_open_reranker, model, k, files, deps, tags, form, confidence),
         places, output, command="rerank",
-        settings={"k": k, "deps": deps}, tags=tags, form=form,
+        # Only where it is asked for: results of before there was any stay current.
+        settings={"k": k, "deps": deps} | ({"confidence": True} if confidence else {}),
+        tags=tags, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
     )  # fmt: skip
@@ -130,9 +135,15 @@ def _open_reranker(
     deps: Deps,
     tags: TagChoice,
     form: InputForm,
+    confidence: bool,
     n_threads: int | None,
 ) -> FileWorker:
     opened, load = open_model(model), pipeline_loader()
+    if confidence and opened.reranker.calibration is None:
+        raise UserError(
+            f"{model}: the model's confidence is not calibrated; train it again where scikit-learn "
+            "is installed (`pip install 'tk-spacy[confidence]'`), or leave confidence out"
+        )
     parser_files.check(opened.external_parsers, model=model)
     return FileReranker(
         opened, k=k, n_threads=n_threads, parser_files=parser_files, deps=deps,
@@ -140,6 +151,7 @@ def _open_reranker(
             tags, partial(open_tagger, model, load=load),
             learnt_own=opened.reranker.provenance.tagger is not None,
         ),
+        confidence=confidence,
         reader=InputReader(form, model, partial(open_tokenizer, model)),
         load=load,
     )  # fmt: skip

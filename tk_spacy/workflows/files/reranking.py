@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import tee
+from typing import NamedTuple
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -15,6 +16,8 @@ from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_la
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
+from tk_spacy.reranker.calibration import Confidence
+from tk_spacy.treebank.confidence_columns import with_confidence
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
@@ -26,8 +29,17 @@ from tk_spacy.workflows.model import Model, Parsers, PipelineLoader, pipeline_lo
 
 REPORT_EVERY = 50
 
-Decided = tuple[Sentence, Tree, Tree]
-"""A sentence, the first parser's own tree of it, and the chosen one."""
+
+class Decided(NamedTuple):
+    """A sentence, the first parser's own tree of it, and the chosen one.
+
+    confidence: of that one; None where nobody asks.
+    """
+
+    sentence: Sentence
+    own: Tree
+    chosen: Tree
+    confidence: Confidence | None = None
 
 
 @dataclass(slots=True)
@@ -39,6 +51,7 @@ class FileReranker(FileWorker):
     deps: what becomes of the column DEPS.
     tags: makes what gives the sentences of a file the tags that they are parsed with; None for the
         file's.
+    confidence: whether to write how sure the choices are, which needs a calibrated model.
     reader: of the files that are no k-best files.
     load: loads the pipeline that has the parsers.
     """
@@ -49,6 +62,7 @@ class FileReranker(FileWorker):
     parser_files: ExternalFiles = field(default_factory=ExternalFiles)
     deps: Deps = "blank"
     tags: Callable[[], FileTags] | None = None
+    confidence: bool = False
     reader: InputReader = field(default_factory=InputReader)
     load: PipelineLoader = field(default_factory=pipeline_loader)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
@@ -113,21 +127,33 @@ class FileReranker(FileWorker):
             # Long sentences in pieces, of which each has its own choice.
             for sentence, of_pieces in by_sentence(sentences, partial(self._of_pieces, job)):
                 link = link_label(self._inventory.names) if len(of_pieces) > 1 else ""
-                base = join_trees([base for _, base, _ in of_pieces], link=link)
-                yield sentence, base, join_trees([final for *_, final in of_pieces], link=link)
+                yield Decided(
+                    sentence,
+                    join_trees([piece.own for piece in of_pieces], link=link),
+                    join_trees([piece.chosen for piece in of_pieces], link=link),
+                    self._joined([piece.confidence for piece in of_pieces]),
+                )
 
     def _of_pieces(self, job: Job, pieces: Iterable[Sentence]) -> Generator[Decided, None, None]:
         pieces, again = tee(pieces)
         return self._decided(zip(pieces, self._lists(job, again), strict=True))
 
     def _decided(self, pairs: Iterable[Pair]) -> Generator[Decided, None, None]:
-        with closing(self.model.reranker.choices(pairs, n_threads=self.n_threads)) as choices:
-            for sentence, trees, row in choices:
+        reranker = self.model.reranker
+        with closing(reranker.scored(pairs, n_threads=self.n_threads)) as found:
+            for sentence, trees, scores in found:
+                row = int(scores.argmax())
+                sure = reranker.confidence(trees, scores, row) if self.confidence else None
                 final = trees.heads[row], trees.deprels(row)
                 base = final
                 if row != trees.base:
                     base = trees.heads[trees.base], trees.deprels(trees.base)
-                yield sentence, base, final
+                yield Decided(sentence, base, final, sure)
+
+    @staticmethod
+    def _joined(pieces: Sequence[Confidence | None]) -> Confidence | None:
+        known = [piece for piece in pieces if piece is not None]
+        return Confidence.joined(known) if known else None
 
     def _reranked(
         self,
@@ -140,10 +166,12 @@ class FileReranker(FileWorker):
         report = report or (lambda n: None)
         tally = Tally()
         waiting = 0
-        for sentence, own, chosen in choices:
+        for sentence, own, chosen, sure in choices:
             final = sentence.with_tree(*chosen)
             base = final if own is chosen else sentence.with_tree(*own)
             tally.add(sentence if with_gold else None, base, final)
+            if sure is not None:
+                final = with_confidence(final, heads=sure.heads, labels=sure.labels, tree=sure.tree)
             yield sentence, final
             waiting += 1
             if waiting == REPORT_EVERY:
