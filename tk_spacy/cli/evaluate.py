@@ -58,6 +58,10 @@ def evaluate_cli(
     head, by whether its arc crosses another one, and so on, to see where systems err and differ:
 
         tk-spacy evaluate gold.conllu before.conllu after.conllu --by deprel --by length
+
+    Where a system's words have probabilities in MISC (HeadProb, LabelProb: `tk-spacy rerank
+    --confidence`), it also tells how true these are: expected calibration error, area under the
+    risk-coverage curve, and a table of reliability.
     """
     if metric not in METRICS:
         raise typer.BadParameter(

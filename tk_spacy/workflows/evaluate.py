@@ -11,6 +11,12 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import Scores, aligned, count_pairs, scores_from_counts
 from tk_spacy.evaluation.bootstrap import Bootstrap, bootstrap_counts
 from tk_spacy.evaluation.breakdown import Breakdown, breakdown_records, breakdown_table
+from tk_spacy.evaluation.confidence import (
+    ConfidenceCounts,
+    ConfidenceScores,
+    confidence_table,
+    reliability_table,
+)
 from tk_spacy.evaluation.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
 from tk_spacy.treebank.conllu import read_conllu
 from tk_spacy.treebank.data_notes import Blanks
@@ -22,6 +28,7 @@ class Evaluation:
     """Scores of each system, and of each but the first a paired bootstrap against the first.
 
     groupings: by which the words are divided; breakdowns: those of each system.
+    confidence: of each system, what its probabilities are worth, where it has some.
     notes: on words without HEAD or DEPREL.
     """
 
@@ -30,6 +37,7 @@ class Evaluation:
     comparisons: tuple[Bootstrap, ...]
     groupings: tuple[str, ...] = ()
     breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
+    confidence: tuple[dict[str, ConfidenceScores], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -55,9 +63,15 @@ class Evaluation:
         )
 
     def tables(self) -> list[Table]:
-        """That of the systems, and one for each grouping."""
+        """That of the systems, one for each grouping, and those of probabilities."""
         found = dict(zip(self.names, self.breakdowns, strict=True))
-        return [self.table(), *(breakdown_table(name, found) for name in self.groupings)]
+        sure = {n: own for n, own in zip(self.names, self.confidence, strict=False) if own}
+        return [
+            self.table(),
+            *(breakdown_table(name, found) for name in self.groupings),
+            *([confidence_table(sure)] if sure else []),
+            *(reliability_table(name, own) for name, own in sure.items()),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -65,6 +79,11 @@ class Evaluation:
         return {
             "gold": self.gold,
             "systems": [{"file": name, **asdict(scores)} for name, scores in self.systems],
+            "confidence": [
+                {"file": name, **{kind: scores.to_dict() for kind, scores in own.items()}}
+                for (name, _), own in zip(self.systems, self.confidence, strict=False)
+                if own
+            ],
             "comparisons": [
                 {"file": name, "against": self.systems[0][0], **asdict(result)}
                 for (name, _), result in zip(self.systems[1:], self.comparisons, strict=True)
@@ -91,11 +110,12 @@ def evaluate(
     tables = []
     blanks = [Blanks() for _ in systems]
     breakdowns = tuple(Breakdown(by) for _ in systems)
-    for path, breakdown, blank in zip(systems, breakdowns, blanks, strict=True):
+    sure = [ConfidenceCounts() for _ in systems]
+    for path, breakdown, blank, own in zip(systems, breakdowns, blanks, sure, strict=True):
         system = read_conllu(path, trees="optional", single_root=False)
         try:
             pairs = aligned(read_conllu(gold, single_root=False), system)
-            tables.append(count_pairs(breakdown.watch(blank.watch(pairs))))
+            tables.append(count_pairs(breakdown.watch(blank.watch(own.watch(pairs)))))
         except UserError as error:
             if str(error).startswith((str(gold), str(path))):
                 raise
@@ -112,6 +132,7 @@ def evaluate(
         ),
         groupings=tuple(dict.fromkeys(by)),
         breakdowns=breakdowns,
+        confidence=tuple(own.scores() for own in sure),
         notes=tuple(
             dict.fromkeys(
                 note
