@@ -164,6 +164,9 @@ def test_component_compares_the_doc_s_own_tree_whatever_it_is(nlp):
         "confidence": 1.0,
         "margin": None,
         "n_candidates": 1,
+        "calibrated": False,
+        "head_probs": None,
+        "label_probs": None,
     }
 
 
@@ -327,7 +330,14 @@ def test_component_extension_of_other_code_is_not_overwritten():
 
 def test_component_declares_what_it_reads_and_sets(nlp):
     analysis = nlp.analyze_pipes(keys=["assigns", "requires"])["summary"]["tk_reranker"]
-    assert set(analysis["assigns"]) == {"token.dep", "token.head", "doc._.tk_reranker"}
+    assert set(analysis["assigns"]) == {
+        "token.dep",
+        "token.head",
+        "doc._.tk_reranker",
+        "doc._.tk_candidates",
+        "token._.tk_head_prob",
+        "token._.tk_label_prob",
+    }
     assert not nlp.analyze_pipes()["problems"]["tk_reranker"]
 
 

@@ -18,8 +18,11 @@ from tk_spacy.kbest.long_sentences import join_trees, link_label
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.pipeline.long_docs import cut_sentence
 from tk_spacy.pipeline.sources import DocSource
+from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.spacy_io.conversion import to_spacy_label
 from tk_spacy.spacy_io.doc_trees import DocSentence
+from tk_spacy.spacy_io.extensions import HEAD_PROBS, LABEL_PROBS
 
 SENTENCES_AT_A_TIME = 128
 """Sentences whose candidates are held in memory together."""
@@ -30,10 +33,12 @@ class Choice:
     """What is decided about one sentence.
 
     tree: the chosen heads (int32[m]) and labels of its words; None where the Doc keeps its own.
-    confidence: softmax of the final scores, at the chosen tree; 1 for a single candidate, None
-        where the Doc's tree could not be used.
+    confidence: probability of the chosen tree; of a model without calibration the softmax of the
+        final scores, 1 for a single candidate; None where the Doc's tree could not be used.
+    sure: all probabilities, of a model with calibration.
     margin: the chosen tree's final score minus the next best; None below two candidates.
     n_candidates: trees compared, the Doc's own included; 0 where it could not be used.
+    candidates: the best trees as `doc._.tk_candidates` has them, where they are asked for.
     """
 
     sentence: DocSentence
@@ -41,6 +46,8 @@ class Choice:
     confidence: float | None = None
     margin: float | None = None
     n_candidates: int = 0
+    sure: Confidence | None = None
+    candidates: list[dict[str, Any]] | None = None
 
     def to_record(self) -> dict[str, Any]:
         """Plain data, which survives processes, bytes and DocBin."""
@@ -51,7 +58,17 @@ class Choice:
             "confidence": self.confidence,
             "margin": self.margin,
             "n_candidates": self.n_candidates,
+            "calibrated": self.sure is not None,
+            HEAD_PROBS: None if self.sure is None else self._of_tokens(self.sure.heads),
+            LABEL_PROBS: None if self.sure is None else self._of_tokens(self.sure.labels),
         }
+
+    def _of_tokens(self, values: NDArray[np.float64]) -> list[float | None]:
+        """Values of words as those of tokens: None for white space."""
+        out: list[float | None] = [None] * (self.sentence.end - self.sentence.start)
+        for place, value in zip(self.sentence.words.tolist(), values.tolist(), strict=True):
+            out[place] = value
+        return out
 
 
 def choose_trees(
@@ -61,17 +78,23 @@ def choose_trees(
     *,
     inventory: LabelInventory,
     k: int,
+    kept: int = 0,
     n_threads: int | None = None,
 ) -> Iterator[Choice]:
     """The choice for each sentence, in order; the Docs stay as they are.
 
     sources: the parsers, which share the inventory; the Docs' own trees are taken for the first's.
-    For each piece of a long sentence there is a choice of its own (see `long_sentences`).
+    kept: trees that a choice keeps, at most, the best ones.
+    For each piece of a long sentence there is a choice of its own (see `long_sentences`); of such a
+    sentence the chosen tree alone is kept.
     """
     for batch in minibatch(sentences, size=SENTENCES_AT_A_TIME):
         cuts = [cut_sentence(sentence) for sentence in batch]
         pieces = [piece for own in cuts for piece in own]
-        found = _choices(reranker, sources, pieces, inventory=inventory, k=k, n_threads=n_threads)
+        found = _choices(
+            reranker, sources, pieces,
+            inventory=inventory, k=k, kept=kept, n_threads=n_threads,
+        )  # fmt: skip
         for sentence, own in zip(batch, cuts, strict=True):
             chosen = [next(found) for _ in own]
             yield chosen[0] if len(own) == 1 else _joined(sentence, chosen, inventory)
@@ -84,35 +107,86 @@ def _choices(
     *,
     inventory: LabelInventory,
     k: int,
+    kept: int,
     n_threads: int | None,
 ) -> Iterator[Choice]:
     asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
     lists = _candidates(asked, sources, inventory=inventory, k=k, n_threads=n_threads)
     pairs = []
     for sentence, trees in zip(asked, lists, strict=True):
-        if len(trees) > 1:
+        # A single tree that is not the Doc's own replaces nothing.
+        wanted = kept or reranker.calibration is not None
+        if len(trees) > 1 or (wanted and _is_own(sentence, trees, 0)):
             pairs.append((sentence, reranker.completed(sentence.plain, trees)))
     scores = reranker.batch_scores([(s.plain, trees) for s, trees in pairs], n_threads=n_threads)
     choices = {
-        id(sentence): _choose(sentence, trees, reranker.combined(trees, own))
+        id(sentence): _choose(reranker, sentence, trees, reranker.combined(trees, own), kept)
         for (sentence, trees), own in zip(pairs, scores, strict=True)
     }
     for sentence in batch:
-        yield choices.get(id(sentence)) or _no_choice(sentence)
+        yield choices.get(id(sentence)) or _no_choice(sentence, reranker, kept)
 
 
-def _choose(sentence: DocSentence, trees: CandidateList, final: NDArray[np.float64]) -> Choice:
+def _choose(
+    reranker: Reranker,
+    sentence: DocSentence,
+    trees: CandidateList,
+    final: NDArray[np.float64],
+    kept: int,
+) -> Choice:
     best = int(final.argmax())
     heads, deprels = trees.heads[best], trees.deprels(best)
-    assert sentence.heads is not None
-    is_own = np.array_equal(heads, sentence.heads) and deprels == tuple(sentence.deprels)
+    sure = reranker.confidence(trees, final, best)
+    plain = np.exp(final - final[best])
+    plain /= plain.sum()
+    shown = None
+    if kept:
+        shown = [
+            kept_tree(
+                sentence, trees.heads[row], trees.deprels(row), float(final[row]),
+                float((plain if sure is None else sure.trees)[row]),
+            )
+            for row in np.argsort(-final, kind="stable")[:kept].tolist()
+        ]  # fmt: skip
     return Choice(
         sentence=sentence,
-        tree=None if is_own else (heads, deprels),
-        confidence=float(1.0 / np.exp(final - final[best]).sum()),
-        margin=float(final[best] - np.delete(final, best).max()),
+        tree=None if _is_own(sentence, trees, best) else (heads, deprels),
+        confidence=float(plain[best]) if sure is None else sure.tree,
+        margin=float(final[best] - np.delete(final, best).max()) if len(trees) > 1 else None,
         n_candidates=len(trees),
+        sure=sure,
+        candidates=shown,
     )
+
+
+def _is_own(sentence: DocSentence, trees: CandidateList, row: int) -> bool:
+    """Whether a candidate is the Doc's own tree."""
+    return (
+        np.array_equal(trees.heads[row], sentence.heads)  # type: ignore[arg-type]
+        and trees.deprels(row) == sentence.deprels
+    )
+
+
+def kept_tree(
+    sentence: DocSentence,
+    heads: NDArray[np.int32],
+    deprels: Sequence[str],
+    score: float | None,
+    probability: float,
+) -> dict[str, Any]:
+    """One of `doc._.tk_candidates`: plain data.
+
+    Its heads are places of tokens in the Doc, as `token.head.i`, and like its labels None of tokens
+    of white space.
+    """
+    places = sentence.start + sentence.words
+    above = np.where(heads == 0, places, places[heads - 1]).tolist()
+    n = sentence.end - sentence.start
+    found: dict[str, list[Any]] = {"heads": [None] * n, "labels": [None] * n}
+    for place, head, deprel in zip(sentence.words.tolist(), above, deprels, strict=True):
+        found["heads"][place] = head
+        found["labels"][place] = to_spacy_label(deprel, 0 if head == sentence.start + place else 1)
+    return {"score": score, "probability": probability, **found}
 
 
 def _joined(sentence: DocSentence, chosen: Sequence[Choice], inventory: LabelInventory) -> Choice:
@@ -129,19 +203,33 @@ def _joined(sentence: DocSentence, chosen: Sequence[Choice], inventory: LabelInv
         tree = join_trees(trees, link=link_label(inventory.names))
         if np.array_equal(tree[0], sentence.heads) and tree[1] == sentence.deprels:  # type: ignore[arg-type]
             tree = None
+    known = [choice.sure for choice in chosen if choice.sure is not None]
+    confidence = float(np.prod([choice.confidence for choice in chosen]))  # type: ignore[arg-type]
+    shown = None
+    if any(choice.candidates for choice in chosen):
+        assert sentence.heads is not None
+        shown = [
+            kept_tree(sentence, *(tree or (sentence.heads, sentence.deprels)), None, confidence)
+        ]
     return Choice(
         sentence=sentence,
         tree=tree,
-        confidence=float(np.prod([choice.confidence for choice in chosen])),  # type: ignore[arg-type]
+        confidence=confidence,
         margin=min((c.margin for c in chosen if c.margin is not None), default=None),
         n_candidates=sum(choice.n_candidates for choice in chosen),
+        sure=Confidence.joined(known) if known else None,
+        candidates=shown,
     )
 
 
-def _no_choice(sentence: DocSentence) -> Choice:
+def _no_choice(sentence: DocSentence, reranker: Reranker, kept: int) -> Choice:
     if sentence.heads is None:
         return Choice(sentence)
-    return Choice(sentence, confidence=1.0, n_candidates=1)
+    sure = None
+    if reranker.calibration is not None and len(sentence.words) == 1:  # there is but one tree
+        sure = Confidence(1.0, np.ones(1), np.ones(1), np.ones(1))
+    shown = [kept_tree(sentence, sentence.heads, sentence.deprels, None, 1.0)] if kept else None
+    return Choice(sentence, confidence=1.0, n_candidates=1, sure=sure, candidates=shown)
 
 
 def _candidates(

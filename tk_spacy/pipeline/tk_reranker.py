@@ -25,7 +25,13 @@ from tk_spacy.pipeline.scorer import (
     score_dependencies,
 )
 from tk_spacy.pipeline.tk_udpipe_tokenizer import TkUdpipeTokenizer
-from tk_spacy.spacy_io.extensions import EXTENSION, register_extension
+from tk_spacy.spacy_io.extensions import (
+    CANDIDATES_EXTENSION,
+    EXTENSION,
+    HEAD_PROB_EXTENSION,
+    LABEL_PROB_EXTENSION,
+    register_extension,
+)
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
@@ -43,12 +49,20 @@ MULTIWORD = "multiword"
 
 @Language.factory(
     TK_RERANKER,
-    assigns=["token.dep", "token.head", f"doc._.{EXTENSION}"],
+    assigns=[
+        "token.dep",
+        "token.head",
+        f"doc._.{EXTENSION}",
+        f"doc._.{CANDIDATES_EXTENSION}",
+        f"token._.{HEAD_PROB_EXTENSION}",
+        f"token._.{LABEL_PROB_EXTENSION}",
+    ],
     requires=["token.dep", "token.head", "doc.sents"],
     default_config={
         "source": "parser",
         "search": "discrepancy",
         "k": 25,
+        "candidates": 0,
         "n_threads": None,
         "scorer": DEPENDENCY_SCORER,
     },
@@ -60,13 +74,15 @@ def make_tk_reranker(
     source: str | list[str],
     search: str,
     k: int,
+    candidates: int,
     n_threads: int | None,
     scorer: Callable[..., ScoreDict] | None,
 ) -> "TkReranker":
     """Make the component; its config is described at `TkReranker`."""
     return TkReranker(
-        nlp, name, source=source, search=search, k=k, n_threads=n_threads, scorer=scorer
-    )
+        nlp, name, source=source, search=search, k=k, candidates=candidates,
+        n_threads=n_threads, scorer=scorer,
+    )  # fmt: skip
 
 
 def add_reranker(
@@ -77,6 +93,7 @@ def add_reranker(
     source: str | Sequence[str] = "parser",
     search: str = "discrepancy",
     k: int = 25,
+    candidates: int = 0,
     n_threads: int | None = None,
 ) -> "TkReranker":
     """Add a `tk_reranker` with a trained model at the end of a pipeline, and return it.
@@ -87,7 +104,10 @@ def add_reranker(
     for parser in sources:
         check_source(nlp, name, parser)
     source = sources[0] if len(sources) == 1 else sources
-    config = {"source": source, "search": search, "k": k, "n_threads": n_threads}
+    config = {
+        "source": source, "search": search, "k": k, "candidates": candidates,
+        "n_threads": n_threads,
+    }  # fmt: skip
     return add_component(nlp, TkReranker, reranker, factory=TK_RERANKER, name=name, config=config)
 
 
@@ -102,6 +122,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     search:    how a spaCy parser's are found: "discrepancy", "beam" or "both" (see `SpacySource`).
     k:         candidates of a sentence, at least 1.  The Doc's own tree is one of them, but where
                the first of several parsers searches longer for a list than it did for that tree.
+    candidates: trees of a sentence that `doc._.tk_candidates` keeps, at most; 0 for none.
     n_threads: of the kernel, None for all that are available.
     scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
@@ -114,9 +135,20 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
     start, end, changed: the sentence's tokens; whether the Doc's own tree was replaced.
     n_candidates: trees compared; 1 where there was no choice, 0 where the tree could not be used.
-    confidence:   softmax of the final scores, at the chosen tree, from 0 to 1; not calibrated.
-                  1.0 for a single candidate, None where the tree could not be used.
+    confidence:   probability that the chosen tree is right, from 0 to 1, where `calibrated`; else
+                  the softmax of the final scores, 1.0 for a single candidate.  None where the tree
+                  could not be used.
+    calibrated:   whether the model's confidence is calibrated (see `reranker.calibration`).
+    head_probs, label_probs: where calibrated, the probabilities that the head, and the label, of
+                  each token is right (None for white space); else None.  `token._.tk_head_prob` and
+                  `token._.tk_label_prob` read them.
     margin:       the chosen tree's final score minus the next best; None without a choice.
+
+    `doc._.tk_candidates` holds, where `candidates` asks for them, for each of these sentences its
+    best trees, best first (None where the tree could not be used): dicts of score (the final one),
+    probability (as confidence), and heads (as `token.head.i`) and labels of the tokens, None for
+    white space.  Of a sentence too long to be parsed whole there is the chosen tree alone, and a
+    single word's has no score.
 
     The attribute `reranker` is the trained model, None before `initialize`; it may be set.
     `nlp.add_pipe(..., source=other)` raises UserError where `nlp` lacks a parser that it needs;
@@ -135,15 +167,18 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         source: str | Sequence[str] = "parser",
         search: str = "discrepancy",
         k: int = 25,
+        candidates: int = 0,
         n_threads: int | None = None,
         scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
         self.sources = (source,) if isinstance(source, str) else tuple(source)
         check_config(name, sources=self.sources, search=search, k=k, n_threads=n_threads)
+        check_count(name, "candidates", candidates, at_least=0)
         register_extension()
         super().__init__(nlp, name, scorer=scorer)
         self.search = search
         self.k = k
+        self.candidates = candidates
         self.n_threads = n_threads
         self._inventory: Any = None
 
@@ -191,6 +226,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             (sentence for own in sentences for sentence in own),
             inventory=self._inventory,
             k=self.k,
+            kept=self.candidates,
             n_threads=self.n_threads,
         )
         return [[next(choices) for _ in own] for own in sentences]
@@ -228,6 +264,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             write_trees(doc, [(c.sentence, *c.tree) for c in own if c.tree is not None])
             if own:
                 doc._.set(EXTENSION, [choice.to_record() for choice in own])
+                if self.candidates:
+                    doc._.set(CANDIDATES_EXTENSION, [choice.candidates for choice in own])
 
     def find_sources(
         self,
