@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from test_learning import random_lists
+from trainings import Recorder, options
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.evaluation.reliability import calibration_error, chance_error
@@ -22,6 +23,7 @@ from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training import learn, prepare_lists, train_reranker, tuning_parts
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.serialization import META
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 LABELS = ("root", "a", "b")
 needs_sklearn = pytest.mark.skipif(not room.can_fit(), reason="scikit-learn is not installed")
@@ -303,3 +305,14 @@ def test_models_without_calibration_say_nothing_of_confidence(lists):
     reranker, _ = train_reranker(golds, trees, QUICK, schema=Schema.fit(golds), tuning_folds=0)
     assert b"calibration" not in reranker.to_files()[META]
     assert reranker.confidence(trees[0], reranker.final_scores(golds[0], trees[0])) is None
+
+
+@pytest.mark.parametrize("there", [pytest.param(True, marks=needs_sklearn), False])
+def test_whole_training_says_where_it_cannot_calibrate(tmp_path, monkeypatch, there):
+    if not there:
+        monkeypatch.setattr(room, "find_spec", lambda name: None)
+    recorder = Recorder()
+    train_pipeline(options(tmp_path / "model"), progress=recorder)
+    said = [note for note in recorder.notes if "scikit-learn" in note]
+    assert said == ([] if there else [room.MISSING])
+    assert (Reranker.from_disk(tmp_path / "model").calibration is not None) == there

@@ -170,6 +170,8 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     if facts["combination"]:
         betas = facts["combination"]["betas"]
         rows.append(("beta", ", ".join(f"{name} {beta:g}" for name, beta in betas.items())))
+    calibrated = model.reranker.calibration is not None
+    rows.append(("confidence", "calibrated" if calibrated else "not calibrated"))
     if made.version is not None:
         rows.append(("made by", f"tk-spacy {made.version}, seed {made.seed}"))
     if model.report is not None:
