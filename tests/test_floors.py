@@ -24,6 +24,7 @@ FLOORS = (
     "reranker",
     "tagging",
     "tokenizing",
+    "audit",
     "ensemble",
     "parsers",
     "selection",
