@@ -23,7 +23,7 @@ from tk_spacy.cli.shell import Shell
 
 COMMANDS = (
     "train", "rerank", "kbest", "train-parser", "add-kernel", "parse", "evaluate", "info",
-    "projectivize", "benchmark", "demo",
+    "audit", "projectivize", "benchmark", "demo",
 )  # fmt: skip
 
 

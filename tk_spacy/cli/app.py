@@ -24,6 +24,7 @@ COMMANDS = {
     "parse": "tk_spacy.cli.parse:parse_cli",
     "evaluate": "tk_spacy.cli.evaluate:evaluate_cli",
     "info": "tk_spacy.cli.info:info_cli",
+    "audit": "tk_spacy.cli.audit:audit_cli",
     "projectivize": "tk_spacy.cli.projectivize:projectivize_cli",
     "compress": "tk_spacy.cli.compress:compress_cli",
     "select": "tk_spacy.cli.select:select_cli",

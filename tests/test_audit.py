@@ -1,0 +1,311 @@
+"""`tk-spacy audit`: entries and patterns, tables that users cut, proposals put into a copy."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from samples import ODD, PLAIN, sentence
+from test_cli import invoke
+
+from tk_spacy.audit.applying import apply_rows
+from tk_spacy.audit.entries import Pattern, in_two_lists, make_entries, pattern_of
+from tk_spacy.audit.proposals import Proposal, Proposer
+from tk_spacy.audit.ranking import WEIGHTS, gather, suspicion
+from tk_spacy.audit.tables import COLUMNS, Row, read_table, write_table
+from tk_spacy.audit.words import Words
+from tk_spacy.errors import UserError
+from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.workflows.audit import apply, audit
+
+ANIMALS = ("owls", "bats", "cats", "dogs", "mice", "rats", "hens", "cows")
+VERBS = ("see", "hear", "hunt", "like")
+
+
+def block(number: int, subject: str, verb: str, thing: str, label: str = "obj") -> str:
+    words = [
+        ("old", "ADJ", 2, "amod"), (subject, "NOUN", 3, "nsubj"), (verb, "VERB", 0, "root"),
+        (thing, "NOUN", 3, label), (".", "PUNCT", 3, "punct"),
+    ]  # fmt: skip
+    lines = [
+        f"{i}\t{form}\t{form}\t{tag}\t_\t_\t{head}\t{deprel}\t_\t_\n"
+        for i, (form, tag, head, deprel) in enumerate(words, 1)
+    ]
+    return f"# sent_id = s{number}\n{''.join(lines)}\n"
+
+
+@pytest.fixture
+def treebank(tmp_path: Path) -> Path:
+    """32 sentences, in the last of which the object is called nsubj."""
+    blocks = []
+    for number in range(32):
+        subject, verb = ANIMALS[number % 8], VERBS[number // 8]
+        label = "nsubj" if number == 31 else "obj"
+        blocks.append(block(number, subject, verb, ANIMALS[(number + 3) % 8], label))
+    file = tmp_path / "animals.conllu"
+    file.write_text("".join(blocks), encoding="utf-8")
+    return file
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_audit_finds_the_mistake_and_mends_it(treebank: Path, tmp_path: Path) -> None:
+    out, chosen, mended = (tmp_path / name for name in ("a.tsv", "chosen.tsv", "new.conllu"))
+    result = invoke("audit", treebank, "-o", out, "-q")
+    assert result.exit_code == 0, result.output
+    rows = rows_of(out)
+    assert len(rows) == 32 * 5
+    first = rows[0]
+    assert (first["sent_id"], first["token_id"]) == ("s31", "4")
+    assert (first["head"], first["deprel"]) == ("3", "nsubj")
+    assert (first["new_head"], first["new_deprel"]) == ("3", "obj")
+    scores = [float(row["score"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
+    chosen.write_text("".join(out.read_text().splitlines(keepends=True)[:2]))
+    result = invoke("audit", treebank, "--apply", chosen, "-o", mended)
+    assert result.exit_code == 0, result.output
+    right = treebank.read_bytes().replace(b"\t3\tnsubj\t_\t_\n5", b"\t3\tobj\t_\t_\n5")
+    assert mended.read_bytes() == right != treebank.read_bytes()
+    # Applied again, the rows no longer fit.
+    result = invoke("audit", mended, "--apply", chosen, "-o", tmp_path / "again.conllu")
+    assert result.exit_code == 1
+    assert "chosen.tsv:2: word 4 of s31 is obj of 3" in " ".join(result.output.split())
+    assert not (tmp_path / "again.conllu").exists()
+
+
+def test_audit_ignores_what_is_right(treebank: Path, tmp_path: Path) -> None:
+    out, right = tmp_path / "a.tsv", tmp_path / "right.tsv"
+    audit([treebank], output=out)
+    right.write_text("".join(out.read_text().splitlines(keepends=True)[:2]))
+    found = audit([treebank], ignore=right)
+    assert 31 * 5 + 3 not in {row for entry in found.scattered for row in entry.rows}
+    # Annotated anew since, it is told of again.
+    right.write_text("sent_id\ttoken_id\thead\tdeprel\ns31\t4\t3\tiobj\n")
+    found = audit([treebank], ignore=right)
+    assert found.scattered[0].rows[0] == 31 * 5 + 3
+
+
+def test_audit_writes_json_with_reasons(treebank: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.json"
+    result = invoke("audit", treebank, "-o", out, "--json", "-q")
+    assert result.exit_code == 0, result.output
+    told = json.loads(out.read_text(encoding="utf-8"))
+    assert told == json.loads(result.stdout)
+    first = told["scattered"][0]
+    assert first["sent_id"] == "s31"
+    assert first["text"].endswith(".")
+    reasons = first["proposal"]["reasons"]
+    # 31 other objects; 32 other subjects stand on the other side, but under the same tag.
+    assert "obj 31 times elsewhere, and nsubj 32 times" in reasons[0]
+    assert any("s2" in reason or "s7" in reason for reason in reasons)
+
+
+def test_audit_of_several_files_judges_them_together(treebank: Path, tmp_path: Path) -> None:
+    text = treebank.read_text(encoding="utf-8")
+    cut = text.index("# sent_id = s31")
+    one, two = tmp_path / "one.conllu", tmp_path / "two.conllu"
+    one.write_text(text[:cut], encoding="utf-8")
+    two.write_text(text[cut:], encoding="utf-8")
+    together, apart = audit([treebank]), audit([one, two])
+    np.testing.assert_array_equal(together.scores, apart.scores)
+    assert apart.to_dict()["scattered"][0]["file"] == str(two)
+
+
+def test_audit_weights_name_signals() -> None:
+    words = Words.of([sentence("owls/NOUN/2/nsubj sleep/VERB/0/root")])
+    evidence = gather(words)
+    assert set(WEIGHTS) <= {name for name, _ in evidence.columns()}
+    assert suspicion(evidence).shape == (2,)
+
+
+# Entries and patterns
+
+
+SLEEP = "old/ADJ/2/amod owls/NOUN/3/nsubj sleep/VERB/0/root"
+
+
+def test_audit_entries_join_a_word_and_its_head() -> None:
+    words = Words.of([sentence(SLEEP), sentence(SLEEP)])
+    scores = np.array([0.9, 0.8, 0.1, 0.7, 0.2, 0.6])
+    found = make_entries(words, scores, lambda row: None, most=4)
+    # Of the second sentence the words are not neighbours in the tree.
+    assert [entry.rows for entry in found] == [(0, 1), (3,), (5,)]
+    assert [entry.confidence for entry in found] == [0.9, 0.7, 0.6]
+    found = make_entries(words, scores, lambda row: None, most=4, ignored=lambda row: row == 0)
+    # The word left out makes room for one that joins the other two.
+    assert [entry.rows for entry in found] == [(1,), (3, 5, 4)]
+
+
+def test_audit_patterns_that_recur_are_systematic() -> None:
+    words = Words.of([sentence(SLEEP) for _ in range(6)])
+    scores = np.zeros(18)
+    scores[0::3] = 0.9
+    scores[1] = 0.5
+    found = make_entries(words, scores, lambda row: Proposal(2, "det", ()), most=7)
+    scattered, clusters = in_two_lists(words, found)
+    assert scattered == []
+    assert len(clusters) == 1
+    assert len(clusters[0].entries) == 6
+    assert (clusters[0].annotated, clusters[0].otherwise) == (6, 0)
+    query = clusters[0].pattern.query()
+    assert query == "pattern { H [upos=NOUN]; D [upos=ADJ]; H -[amod]-> D; D << H }"
+    scattered, clusters = in_two_lists(words, found, least=7)
+    assert (len(scattered), clusters) == (6, [])
+
+
+def test_audit_another_head_is_no_pattern() -> None:
+    words = Words.of([sentence(SLEEP)])
+    found = make_entries(
+        words, np.array([0.9, 0, 0]), lambda row: Proposal(3, "advmod", ()), most=1
+    )
+    assert pattern_of(words, found[0]) is None
+
+
+def test_audit_query_of_the_root() -> None:
+    query = Pattern("NOUN", "root", "<edge>", "0", "root").query()
+    assert query == 'pattern { H [form="__0__"]; D [upos=NOUN]; H -[root]-> D }'
+
+
+def test_audit_proposes_the_arc_of_the_same_words() -> None:
+    flat = "old/ADJ/3/amod owls/NOUN/3/nsubj sleep/VERB/0/root"
+    words = Words.of([*(sentence(SLEEP, f"s{i}") for i in range(4)), sentence(flat, "odd")])
+    proposal = Proposer(words, gather(words)).of(12)
+    assert proposal is not None
+    assert (proposal.head, proposal.label) == (2, "amod")
+    assert (
+        "s3 (word 1), where it is amod of word 2; here that would be word 2"
+        in (proposal.reasons[0])
+    )
+
+
+# Tables
+
+
+def test_audit_table_there_and_back(tmp_path: Path) -> None:
+    file = tmp_path / "t.tsv"
+    cells = [("a b", 3, 0.5, 1, "obj", None, None, "x.conllu")]
+    file.write_text("".join(write_table(cells)), encoding="utf-8")
+    assert read_table(file) == [
+        Row(line=2, sent_id="a b", token_id=3, head=1, deprel="obj", file="x.conllu")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("s1\t3\n", "1: has no column sent_id, token_id"),
+        ("sent_id\ttoken_id\ns1\n", "2: has 1 cells, but the header 2 columns"),
+        ("sent_id\ttoken_id\ns1\tx\n", "2: token_id is 'x'"),
+        ("sent_id\ttoken_id\n\ns1\t_\n", "3: has no token_id"),
+    ],
+)
+def test_audit_table_refusals(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "t.tsv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"t\.tsv") as error:
+        read_table(file)
+    assert message in str(error.value)
+
+
+def test_audit_table_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot read it"):
+        read_table(tmp_path / "none.tsv")
+
+
+# Applying
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    file = tmp_path / "plain.conllu"
+    file.write_bytes((ODD + PLAIN).encode())
+    return file
+
+
+def change(**changes: object) -> Row:
+    return replace(Row(2, "plain-1", 1, 2, "nsubj", 2, "obj"), **changes)  # type: ignore[arg-type]
+
+
+def test_audit_applies_byte_for_byte_elsewhere(plain: Path) -> None:
+    rows = [change(), change(sent_id="odd-1", token_id=6, head=1, deprel="obl:tmod",
+                             new_head=4, new_deprel="nmod")]  # fmt: skip
+    found = apply_rows(load_treebank(plain), rows, table=Path("t"))
+    expected = (ODD + PLAIN).replace("\t2\tnsubj", "\t2\tobj")
+    expected = expected.replace("\t1\tobl:tmod\t", "\t4\tnmod\t")
+    assert "".join(s.to_conllu() for s in found) == expected
+
+
+def test_audit_applies_a_swap_whose_halves_are_no_trees(plain: Path) -> None:
+    rows = [
+        change(new_head=0, new_deprel="root"),
+        change(token_id=2, head=0, deprel="root", new_head=1, new_deprel="nsubj"),
+    ]
+    *_, last = apply_rows(load_treebank(plain), rows, table=Path("t"))
+    assert last.heads.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sent_id": "x"}, "t:2: no sentence is x"),
+        ({"token_id": 9}, "t:2: sentence plain-1 has no word 9"),
+        ({"deprel": "obj"}, "word 1 of plain-1 is nsubj of 2"),
+        ({"new_head": 3, "token_id": 2, "head": 0, "deprel": "root"}, "would be no tree"),
+        ({"new_head": 1}, "would be no tree: word 1 is its own HEAD"),
+        ({"new_deprel": "root"}, "would be root of 2; HEAD 0 and the relation root"),
+        ({"new_head": 0}, "would be no tree"),
+    ],
+)
+def test_audit_refuses_to_apply(plain: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        list(apply_rows(load_treebank(plain), [change(**changes)], table=Path("t")))
+    assert message in str(error.value)
+
+
+def test_audit_apply_never_replaces_the_treebank(plain: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is the treebank itself"):
+        apply(plain, tmp_path / "none.tsv", plain)
+
+
+# The command's refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-o", "a.xml"], 2, "ends in .tsv or .json"),
+        (["--apply", "a.tsv"], 2, "name it by --output"),
+        (["--apply", "a.tsv", "-o", "b", "--ignore", "c"], 2, "leave it out"),
+        (["--ignore", "none.tsv"], 1, "none.tsv: cannot read it"),
+    ],
+)
+def test_cli_audit_refusals(
+    treebank: Path, arguments: list[str], code: int, message: str, monkeypatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke("audit", treebank, *arguments, "-q")
+    assert result.exit_code == code
+    assert message in " ".join(result.output.split())
+
+
+def test_cli_audit_needs_different_sentences(treebank: Path) -> None:
+    result = invoke("audit", treebank, treebank, "-q")
+    assert result.exit_code == 1
+    assert "sent_id s0 is that of" in " ".join(result.output.split())
+
+
+def test_cli_audit_shows_both_lists(treebank: Path) -> None:
+    result = invoke("audit", treebank, "-q", "--shown", 3)
+    assert result.exit_code == 0
+    assert "Scattered mistakes" in result.stdout
+    assert "nsubj" in result.stdout
+    assert COLUMNS[:3] == ("sent_id", "token_id", "score")

@@ -1,0 +1,123 @@
+"""What might stand in the place of a suspicious annotation, and the words that argue for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tk_spacy.audit.ranking import Evidence
+from tk_spacy.audit.variation_ngrams import NIL, Variation
+from tk_spacy.audit.words import Words
+from tk_spacy.trees.validity import check_tree
+
+OF_LABELS = ("label given tags", "label given lemmas", "label given markers")
+ROOT = "root"
+SHOWN = 2
+"""Sentences that are named in an argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Another annotation of a word.
+
+    head: its number in the sentence, 0 for the root.  label: DEPREL.
+    reasons: sentences of plain English that argue for it.
+    """
+
+    head: int
+    label: str
+    reasons: tuple[str, ...]
+
+
+class Proposer:
+    """Finds what to propose for words, one at a time."""
+
+    def __init__(self, words: Words, evidence: Evidence) -> None:
+        self._words, self._evidence = words, evidence
+        self._rows: dict[tuple[str, str, str], list[int]] = {}
+        self._head_tags = words.of_head(words.upos)
+        for row, label in enumerate(words.deprels):
+            key = words.upos[row], self._head_tags[row], label
+            self._rows.setdefault(key, []).append(row)
+
+    def of(self, row: int) -> Proposal | None:
+        """The proposal for a word, None where nothing else is likelier than what stands there."""
+        varied = self._varied(row)
+        if varied is not None:
+            return varied
+        words, evidence = self._words, self._evidence
+        if words.heads[row] < 0:
+            return None
+        votes: dict[str, float] = {}
+        for name in OF_LABELS:
+            found = evidence.expected[name]
+            label = evidence.labels[found.best[row]]
+            votes[label] = votes.get(label, 0.0) + float(found.margin[row])
+        votes = {label: vote for label, vote in votes.items() if label != ROOT}
+        if not votes:
+            return None
+        label = max(votes, key=lambda label: votes[label])
+        if label == words.deprels[row]:
+            return None
+        _, position = words.place(row)
+        head = position + int(words.heads[row]) - row
+        return Proposal(head, label, tuple(self._reasons(row, label)))
+
+    def _varied(self, row: int) -> Proposal | None:
+        """What the same string has elsewhere, the closest match first; as long as it is a tree."""
+        words = self._words
+        for level, varied in self._evidence.variations.items():
+            if varied.margin[row] <= 0 or varied.labels[row] in (NIL, ""):
+                continue
+            sentence, position = words.place(row)
+            head = position + int(varied.heads[row]) - row
+            heads = np.array(sentence.heads)
+            heads[position - 1] = head
+            if check_tree(heads, single_root=False) is not None:
+                continue
+            return Proposal(head, varied.labels[row], (self._same_string(row, level, varied),))
+        return None
+
+    def _same_string(self, row: int, level: str, varied: Variation) -> str:
+        words = self._words
+        _, position = words.place(row)
+        witness = int(varied.witnesses[row])
+        sentence, there = words.place(witness)
+        other, head = position + int(varied.heads[row]) - row, int(sentence.heads[there - 1])
+        same = {"forms": "The same words", "lemmas": "The same lemmas", "tags": "The same tags"}
+        return (
+            f"{same[level]} around {sentence.forms[there - 1]!r} stand in "
+            f"{words.name(int(words.sentence[witness]))} (word {there}), where it is "
+            f"{varied.labels[row]} of word {head}; here that would be word {other}."
+        )
+
+    def _reasons(self, row: int, label: str) -> Iterator[str]:
+        words = self._words
+        tag, head = words.upos[row], self._head_tags[row]
+        counts = {
+            name: sum(other != row for other in self._rows.get((tag, head, name), ()))
+            for name in (label, words.deprels[row])
+        }
+        yield (
+            f"A {tag} under a {head} is {label} {counts[label]} times elsewhere, and "
+            f"{words.deprels[row]} {counts[words.deprels[row]]} times."
+        )
+        found = self._evidence.expected["label given markers"]
+        if self._evidence.labels[found.best[row]] == label:
+            marked = f"marked by {words.markers[row]!r}" if words.markers[row] else "without marker"
+            yield (
+                f"With its features, {marked}, on this side of its head, the estimate is "
+                f"{100 * found.best_p[row]:.0f} % for {label} and {100 * found.own[row]:.1f} % for "
+                f"{words.deprels[row]}."
+            )
+        like = [
+            other
+            for other in self._rows.get((tag, head, label), ())
+            if words.lemmas[other] == words.lemmas[row] and other != row
+        ]
+        if like:
+            names = dict.fromkeys(words.name(int(words.sentence[other])) for other in like)
+            shown = ", ".join(list(names)[:SHOWN])
+            yield f"{words.lemmas[row]!r} itself is {label} so in {shown}."

@@ -1,0 +1,70 @@
+"""From all signals to one number a word: how likely its annotation is a mistake.
+
+A weighted sum of surprises, in nats, under a logistic function.  The weights were set by hand;
+those learnt on the corrections of two treebanks did worse on the third (docs/audit.md).  Scale
+and bias were fitted to corrections that maintainers of three treebanks made (Irish-IDT,
+Armenian-ArmTDP, Afrikaans-AfriBooms), so a score means: how likely a maintainer would correct this
+word between two releases.  That is less than how likely it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tk_spacy.audit.backoff import Expected
+from tk_spacy.audit.rarity import rarities
+from tk_spacy.audit.variation_ngrams import Variation, variation
+from tk_spacy.audit.words import Words, ids
+from tk_spacy.utils.array_types import Float32, Float64
+
+LEVELS = ("forms", "lemmas", "tags")
+WEIGHTS: Mapping[str, float] = {
+    "label given tags": 0.1,
+    "label given lemmas": 0.2,
+    "label given markers": 0.2,
+    "attachment": 0.1,
+}
+BIAS = -5.9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """All that is known of n words.
+
+    labels: the relations, by their numbers in what is `expected`.
+    expected: by the names of `rarity.rarities`.  variations: by level.
+    """
+
+    labels: tuple[str, ...]
+    expected: Mapping[str, Expected]
+    variations: Mapping[str, Variation]
+
+    def columns(self) -> Iterator[tuple[str, Float32]]:
+        """The signals that have a weight: name and float32[n], the more suspicious the higher."""
+        for name, found in self.expected.items():
+            yield name, found.surprise
+        for level, varied in self.variations.items():
+            yield f"variation of {level}", varied.margin
+
+
+def gather(words: Words) -> Evidence:
+    """The signals of all words."""
+    labels = tuple(dict.fromkeys(words.deprels))
+    return Evidence(
+        labels=labels,
+        expected=dict(rarities(words, ids(words.deprels), n_labels=len(labels))),
+        variations={level: variation(words, level) for level in LEVELS},
+    )
+
+
+def suspicion(evidence: Evidence) -> Float64:
+    """How likely each word's annotation is a mistake, float64[n] in 0..1."""
+    score = BIAS + sum(
+        WEIGHTS[name] * column.astype(np.float64)
+        for name, column in evidence.columns()
+        if name in WEIGHTS
+    )
+    return 1 / (1 + np.exp(-score))

@@ -1,0 +1,89 @@
+"""`tk-spacy audit`: the mistakes in a treebank, most suspicious first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.cli.streams import standard_input
+from tk_spacy.errors import OptionError
+from tk_spacy.workflows.audit import ENTRIES, apply, audit
+
+
+def audit_cli(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TREEBANK", help="CoNLL-U files with trees, judged together; - for stdin."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="NAME",
+            help="NAME.tsv: every word, the most suspicious first. NAME.json: the entries with "
+            "what argues for them. With --apply: the copy of the treebank.",
+        ),
+    ] = None,
+    ignore: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows of an earlier NAME.tsv, header included, that were looked at and are right.",
+        ),
+    ] = None,
+    chosen: Annotated[
+        Path | None,
+        typer.Option(
+            "--apply",
+            metavar="FILE",
+            help="Rows of an earlier NAME.tsv, header included: write the treebank with what they "
+            "propose to --output.",
+        ),
+    ] = None,
+    most: Annotated[
+        int, typer.Option(min=1, help="Words that entries are made of, at most.")
+    ] = ENTRIES,
+    shown: Annotated[int, typer.Option(min=1, help="Entries to show.")] = 20,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Find the mistakes in a treebank, most suspicious first.
+
+    What speaks against an arc: a relation that is rare for such words, a head that is, and the same
+    words annotated in another way elsewhere. Scattered mistakes and systematic inconsistencies (one
+    pattern with many entries, and the query that finds it in Grew) are two lists.
+
+        tk-spacy audit treebank.conllu --output audit.tsv
+
+        tk-spacy audit treebank.conllu --apply chosen.tsv --output mended.conllu
+
+    A table of rows to apply or to ignore is made from audit.tsv by keeping its header and the rows
+    wanted. --apply changes nothing but HEAD and DEPREL of the words chosen, and writes nothing
+    unless all trees are trees then.
+    """
+    shell = Shell(quiet=quiet, as_json=as_json)
+    with shell.guard():
+        if chosen is not None:
+            if output is None:
+                raise OptionError("--apply writes a copy; name it by --output")
+            if len(inputs) > 1:
+                raise OptionError(f"--apply takes one treebank, not {len(inputs)}; give one")
+            if ignore is not None:
+                raise OptionError("--apply judges nothing, so --ignore does nothing; leave it out")
+            with standard_input(inputs) as given:
+                told = apply(given.paths[0], chosen, output)
+            shell.result([], told)
+            shell.say(f"{told['changed']} words changed: {output}")
+            return
+        with standard_input(inputs) as given, progress_of(shell) as progress:
+            found = audit(given.paths, output=output, ignore=ignore, most=most, progress=progress)
+        shell.result(found.tables(shown), found.to_dict())
+        if output is not None:
+            shell.say(f"Written: {output}")

@@ -1,0 +1,248 @@
+"""An audit of treebanks: the mistakes, most suspicious first; and chosen proposals put in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tk_spacy.audit.applying import apply_rows
+from tk_spacy.audit.entries import Cluster, Entry, in_two_lists, make_entries, outline
+from tk_spacy.audit.proposals import Proposer
+from tk_spacy.audit.ranking import gather, suspicion
+from tk_spacy.audit.tables import read_table, write_table
+from tk_spacy.audit.words import Words
+from tk_spacy.errors import OptionError, UserError
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.utils.atomic_files import atomic_output
+from tk_spacy.utils.progress import Progress, Stages
+from tk_spacy.utils.tables import Column, Table
+from tk_spacy.utils.timing import Meter
+
+ENTRIES = 200
+"""Words that entries are made of, at most, by default."""
+PROPOSED = ("sent_id", "token_id", "head", "deprel", "new_head", "new_deprel")
+FORMS = (".tsv", ".json")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """What was found.
+
+    words: of all files.  scores: float64[n], how likely each is annotated wrongly.
+    scattered: entries, most suspicious first.  clusters: systematic inconsistencies.
+    """
+
+    words: Words
+    scores: Any
+    scattered: list[Entry]
+    clusters: list[Cluster]
+    proposer: Proposer
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "sentences": len(self.words.sentences),
+            "words": len(self.words),
+            "scattered": [self._entry(entry) for entry in self.scattered],
+            "systematic": [
+                {
+                    "query": cluster.pattern.query(),
+                    "proposed": cluster.pattern.proposed,
+                    "annotated": cluster.annotated,
+                    "otherwise": cluster.otherwise,
+                    "entries": [self._entry(entry) for entry in cluster.entries],
+                }
+                for cluster in self.clusters
+            ],
+        }
+
+    def table_rows(self) -> Iterator[Sequence[object]]:
+        """Every word in the order of `tables.COLUMNS`, the most suspicious first.
+
+        Proposals stand beside the words that entries are about.
+        """
+        proposed = {
+            entry.rows[0]: entry.proposal
+            for entries in (self.scattered, *(cluster.entries for cluster in self.clusters))
+            for entry in entries
+        }
+        words = self.words
+        for row in (-self.scores).argsort(kind="stable").tolist():
+            sentence, position = words.place(row)
+            found = proposed.get(row)
+            yield (
+                words.name(int(words.sentence[row])),
+                position,
+                f"{self.scores[row]:.6f}",
+                int(sentence.heads[position - 1]),
+                words.deprels[row],
+                None if found is None else found.head,
+                None if found is None else found.label,
+                sentence.path,
+            )
+
+    def tables(self, shown: int) -> list[Table]:
+        """The first entries and clusters, for the terminal."""
+        columns = (
+            Column("%", "confidence", digits=0),
+            Column("sentence", "sent_id", align="left"),
+            Column("word", "token_id"),
+            Column("there", "annotated", align="left"),
+            Column("proposed", "proposed", align="left"),
+        )
+        rows = []
+        for entry in self.scattered[:shown]:
+            told = self._entry(entry)
+            new = told["proposal"]
+            moved = new is not None and new["head"] != told["head"]
+            text = None if new is None else new["deprel"]
+            rows.append(
+                (
+                    100 * entry.confidence, told["sent_id"], told["token_id"],
+                    outline(self.words, entry.rows[0]),
+                    f"{text} of word {new['head']}" if moved else text,
+                )
+            )  # fmt: skip
+        tables = [Table(title="Scattered mistakes", columns=columns, rows=tuple(rows))]
+        if self.clusters:
+            tables.append(
+                Table(
+                    title="Systematic inconsistencies",
+                    columns=(
+                        Column("entries", "entries"),
+                        Column("annotated so", "annotated"),
+                        Column("as proposed", "otherwise"),
+                        Column("proposed", "proposed", align="left"),
+                        Column("query (Grew)", "query", align="left"),
+                    ),
+                    rows=tuple(
+                        (
+                            len(found.entries),
+                            found.annotated,
+                            found.otherwise,
+                            found.pattern.proposed,
+                            found.pattern.query(),
+                        )
+                        for found in self.clusters[:shown]
+                    ),
+                )
+            )
+        return tables
+
+    def _entry(self, entry: Entry) -> dict[str, Any]:
+        words, row = self.words, entry.rows[0]
+        sentence, position = words.place(row)
+        proposal = entry.proposal
+        return {
+            "file": sentence.path,
+            "sent_id": words.name(int(words.sentence[row])),
+            "token_id": position,
+            "form": sentence.forms[position - 1],
+            "text": " ".join(sentence.forms),
+            "head": int(sentence.heads[position - 1]),
+            "deprel": words.deprels[row],
+            "confidence": entry.confidence,
+            "with": [words.place(other)[1] for other in entry.rows[1:]],
+            "proposal": None
+            if proposal is None
+            else {
+                "head": proposal.head,
+                "deprel": proposal.label,
+                "reasons": list(proposal.reasons),
+            },
+        }
+
+
+def audit(
+    inputs: Sequence[str | Path],
+    *,
+    output: str | Path | None = None,
+    ignore: str | Path | None = None,
+    most: int = ENTRIES,
+    progress: Progress | None = None,
+) -> Audit:
+    """Rank the words of treebanks by how likely their annotation is a mistake.
+
+    inputs: CoNLL-U files with trees, which are judged together.
+    output: a file to write, whose ending tells its form: .tsv every word, .json the entries.
+    ignore: a table of words (sent_id, token_id) that were looked at and are right.  Where it says
+        what stood there (head, deprel), a word annotated anew is told of again.
+    most: words that entries are made of.
+    """
+    target = None if output is None else Path(output)
+    if target is not None and target.suffix not in FORMS:
+        raise OptionError(f"output is {target}; give a name that ends in {' or '.join(FORMS)}")
+    run = Stages(progress or Progress(), Meter())
+    right = {} if ignore is None else _looked_at(Path(ignore))
+    with run.stage("reading the treebank"):
+        sentences = _sentences(inputs)
+        words = Words.of(sentences)
+    with run.stage("looking for what is rare or varies"):
+        evidence = gather(words)
+        scores = suspicion(evidence)
+        proposer = Proposer(words, evidence)
+
+    def ignored(row: int) -> bool:
+        sentence, position = words.place(row)
+        known = right.get((words.name(int(words.sentence[row])), position))
+        now = int(sentence.heads[position - 1]), words.deprels[row]
+        return known is not None and all(
+            old is None or old == new for old, new in zip(known, now, strict=True)
+        )
+
+    with run.stage("making entries"):
+        entries = make_entries(words, scores, proposer.of, most=most, ignored=ignored)
+        scattered, clusters = in_two_lists(words, entries)
+    found = Audit(words, scores, scattered, clusters, proposer)
+    if target is not None:
+        with atomic_output(target) as out:
+            if target.suffix == ".tsv":
+                for line in write_table(found.table_rows()):
+                    out.write(line.encode())
+            else:
+                text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
+                out.write(f"{text}\n".encode())
+    return found
+
+
+def apply(source: str | Path, table: str | Path, output: str | Path) -> Mapping[str, Any]:
+    """Write a treebank with the proposals of a table's rows to `output`; see `applying`.
+
+    Everything but HEAD and DEPREL of these words stays byte for byte.  Nothing is written where a
+    row cannot be.  Raises UserError for that, too.
+    """
+    source, table, output = Path(source), Path(table), Path(output)
+    if output.exists() and output.samefile(source):
+        raise UserError(f"{output}: is the treebank itself; write the copy elsewhere")
+    rows = read_table(table, needed=PROPOSED)
+    if not rows:
+        raise UserError(f"{table}: has no row; keep the rows of the audit's table to be applied")
+    sentences = load_treebank(source, single_root=False)
+    write_conllu(output, list(apply_rows(sentences, rows, table=table)))
+    return {"input": str(source), "output": str(output), "changed": len(rows)}
+
+
+def _sentences(inputs: Sequence[str | Path]) -> list[Sentence]:
+    if not inputs:
+        raise OptionError("no treebank; give a CoNLL-U file")
+    sentences: list[Sentence] = []
+    seen: dict[str, str] = {}
+    for path in inputs:
+        for sentence in load_treebank(path, single_root=False):
+            place = f"{sentence.path}:{sentence.line}"
+            name = sentence.sent_id or place
+            if name in seen:
+                raise UserError(
+                    f"{place}: sent_id {name} is that of {seen[name]}, too; give each sentence its "
+                    "own, so that entries can name it"
+                )
+            seen[name] = place
+            sentences.append(sentence)
+    return sentences
+
+
+def _looked_at(path: Path) -> dict[tuple[str, int], tuple[int | None, str | None]]:
+    return {(row.sent_id, row.token_id): (row.head, row.deprel) for row in read_table(path)}
