@@ -64,9 +64,8 @@ def gather(words: Words) -> Evidence:
 
 def suspicion(evidence: Evidence) -> Float64:
     """How likely each word's annotation is a mistake, float64[n] in 0..1."""
-    score = sum(
-        WEIGHTS[name] * column.astype(np.float64)
-        for name, column in evidence.columns()
-        if name in WEIGHTS
-    )
-    return 1 / (1 + np.exp(-(SCALE * score + BIAS)))
+    score: Float64 | float = 0.0
+    for name, column in evidence.columns():
+        if name in WEIGHTS:
+            score = score + WEIGHTS[name] * column.astype(np.float64)
+    return np.asarray(1 / (1 + np.exp(-(SCALE * score + BIAS))))
