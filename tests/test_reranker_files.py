@@ -42,6 +42,8 @@ ARRAYS = {
     "a skip of 2": ("arc.skips", lambda a: a + 2),
     "origins of no part": ("arc.origins", lambda a: a + 10**6),
     "a single origin weight": ("arc.origin_weights", lambda a: a[0]),
+    "origin words below 0": ("arc.origin_words", lambda a: a - 10**6),
+    "words of few origins": ("arc.origin_words", lambda a: a[:1]),
     "few nodes": ("nodes", lambda a: a[:1]),
     "nodes with few properties": ("nodes", lambda a: a[:, :2].copy()),
     "nodes with many properties": ("nodes", lambda a: np.concatenate([a, a], axis=1)),

@@ -19,7 +19,7 @@ removed is projected in it too, so that it is a combination of the same support 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ class Update:
     nodes: int32[n, P], rows that the parts name.  slots, signs: for each type the parts in slot
     form, int32[e, w], and +1 or -1 for each.  weight, averaged: see SupportLog.append.  norm: the
     squared norm of the signed sum of parts, by the kernel.  origin: training sentence and number.
+    positions: int32[n], of the node rows in that sentence.
     """
 
     nodes: Int32
@@ -46,6 +47,7 @@ class Update:
     averaged: float
     norm: float
     origin: tuple[int, int]
+    positions: Int32
 
     def __len__(self) -> int:
         return sum(map(len, self.signs))
@@ -84,7 +86,10 @@ class Budget:
 
         See Update; nodes may hold further rows.  One that alone exceeds the budget is not added.
         """
-        new = _compact(Update(nodes, slots, signs, weight, averaged, norm, origin), self._layouts)
+        positions = np.arange(len(nodes), dtype=np.int32)
+        new = _compact(
+            Update(nodes, slots, signs, weight, averaged, norm, origin, positions), self._layouts
+        )
         excess = len(self) + len(new) - self.size
         if not len(new) or len(new) > self.size:
             return
@@ -94,7 +99,7 @@ class Budget:
             weight += float(sum(shares[i] * self._kept[i][1].weight for i in removed))
             averaged += float(sum(shares[i] * self._kept[i][1].averaged for i in removed))
             self._remove(removed)
-        update = Update(new.nodes, new.slots, new.signs, weight, averaged, norm, origin)
+        update = replace(new, weight=weight, averaged=averaged)
         self._kept.append((self._append(update), update))
         if self._tables is not None:
             self._tables.append(update, self._layouts)
@@ -134,6 +139,7 @@ class Budget:
             weight=sign * update.weight,
             averaged=update.averaged,
             origin=update.origin,
+            positions=update.positions,
             lasting=sign > 0,
         )
 
@@ -159,7 +165,7 @@ def _compact(update: Update, layouts: Sequence[tuple[Int32, Int32]]) -> Update:
         moved.append(rows)
     return Update(
         np.ascontiguousarray(update.nodes[used]), tuple(moved), update.signs, update.weight,
-        update.averaged, update.norm, update.origin,
+        update.averaged, update.norm, update.origin, update.positions[used],
     )  # fmt: skip
 
 

@@ -119,4 +119,5 @@ def _chosen(parts: SupportParts, chosen: NDArray[np.bool_]) -> SupportParts:
         weights=parts.weights[chosen],
         origins=origins,
         origin_weights=parts.origin_weights[entries],
+        origin_words=None if parts.origin_words is None else parts.origin_words[entries],
     )

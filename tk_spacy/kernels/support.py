@@ -8,7 +8,7 @@ are merged and zero weights dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,20 +52,30 @@ class SupportParts:
     columns: int32[v, q], the parts column by column (edge slots: label, distance, binned length).
     weights: float64[q], averaged.
     origins: int32[u, 3], ascending by part: (part, training sentence, update); origin_weights:
-    float64[u], what each of them gave.
+    float64[u], what each of them gave: more than 0 where the part stood in the tree that should
+    have won, less where it stood in the one that had won.
+    origin_words: int32[u, s], the words of each of them in the node slots, in order: positions in
+    the training sentence, 0 the root, one beyond the last word the sibling that was not there.
+    None where they are not known (models of before).
     """
 
     columns: Int32
     weights: Float64
     origins: Int32
     origin_weights: Float64
+    origin_words: Int32 | None = None
 
     def __len__(self) -> int:
         return len(self.weights)
 
 
-def merge(columns: Int32, weights: Float64, origins: Int32, tolerance: float) -> SupportParts:
-    """Equal parts (int32[q, v], a part a row) as one, and those of weight zero left out."""
+def merge(
+    columns: Int32, weights: Float64, origins: Int32, words: Int32, tolerance: float
+) -> SupportParts:
+    """Equal parts (int32[q, v], a part a row) as one, and those of weight zero left out.
+
+    origins: int32[q, 2], training sentence and update.  words: int32[q, s], see SupportParts.
+    """
     rows, ids = distinct(columns)
     total = np.zeros(len(rows))
     np.add.at(total, ids, weights)
@@ -79,6 +89,7 @@ def merge(columns: Int32, weights: Float64, origins: Int32, tolerance: float) ->
         weights=total[keep],
         origins=named,
         origin_weights=weights[entries],
+        origin_words=np.ascontiguousarray(words[entries]),
     )
 
 
@@ -105,7 +116,7 @@ class Support:
             columns = parts.columns.copy()
             rows = node_rows(slot_layout(part_type(name)))
             columns[rows] = new[columns[rows]]
-            types[name] = SupportParts(columns, parts.weights, parts.origins, parts.origin_weights)
+            types[name] = replace(parts, columns=columns)
         return Support(np.ascontiguousarray(self.nodes[used]), types, self.skips)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -116,6 +127,8 @@ class Support:
             arrays[f"{name}.weights"] = parts.weights
             arrays[f"{name}.origins"] = parts.origins
             arrays[f"{name}.origin_weights"] = parts.origin_weights
+            if parts.origin_words is not None:
+                arrays[f"{name}.origin_words"] = parts.origin_words
             arrays[f"{name}.skips"] = self.skips[name]
         return arrays
 
@@ -137,6 +150,7 @@ class Support:
                     weights=arrays[f"{name}.weights"],
                     origins=arrays[f"{name}.origins"],
                     origin_weights=arrays[f"{name}.origin_weights"],
+                    origin_words=arrays.get(f"{name}.origin_words"),
                 )
                 for name in types
             },
@@ -170,6 +184,10 @@ class Support:
             if not self.skips[name][kinds == EDGE].all():
                 raise ValueError(f"{name}.skips has 0 for an edge, which may always be left out")
             _check_ids(f"{name}.origins", origins[:, 0], len(weights))
+            if (words := parts.origin_words) is not None:
+                _check_array(f"{name}.origin_words", words, np.int32, (None, len(rows)))
+                if len(words) != len(origins) or (words < 0).any():
+                    raise ValueError(f"{name}.origin_words are not words of each origin")
 
 
 def _check_array(

@@ -24,7 +24,7 @@ from tk_spacy.kernels.scorer import (
     add_batch_scores,
     add_compiled_scores,
 )
-from tk_spacy.kernels.support import Support, distinct, merge, node_rows
+from tk_spacy.kernels.support import NODE, Support, distinct, merge, node_rows
 from tk_spacy.kernels.template_kernel import node_columns, slot_layout
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -60,6 +60,8 @@ class _TypeLog:
     origins: list[tuple[int, int, int]]
     """For each entry the number of its parts, and the training sentence and number of its update.
     """
+    words: Columns
+    """The positions of the parts' words in that sentence, by node slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class SupportLog:
                     weights=Values(),
                     averaged=Values(),
                     origins=[],
+                    words=Columns(int((kinds == NODE).sum())),
                 )
             )
         self._updates = 0
@@ -132,6 +135,7 @@ class SupportLog:
         weight: float,
         averaged: float,
         origin: tuple[int, int],
+        positions: Int32 | None = None,
         lasting: bool = True,
     ) -> int:
         """Add the exclusive parts of one update; its place in the log, for `remove`.
@@ -139,6 +143,7 @@ class SupportLog:
         nodes: int32[n + 2, P], the sentence's node rows.  slots, signs: for each type the parts in
         slot form, int32[p, w], and +1 or -1 for each.  weight, averaged: this update's tau, and its
         share in the averaged weights.  origin: number of the training sentence and of the update.
+        positions: int32[n + 2], of the node rows in that sentence; None for 0, 1 and so on.
         lasting: False for what takes the weight of a removed update back.
         """
         used = np.zeros(len(nodes), dtype=bool)
@@ -154,6 +159,8 @@ class SupportLog:
             log.weights.append(weight * sign.astype(np.float64))
             log.averaged.append(averaged * sign.astype(np.float64))
             log.origins.append((len(rows), *origin))
+            words = rows[:, log.node_columns]
+            log.words.append(words if positions is None else positions[words])
         self._lasting.append(lasting)
         self._updates += 1
         return self._updates - 1
@@ -232,8 +239,9 @@ class SupportLog:
             averaged = log.averaged.slice(0)
             if late is not None:
                 averaged = log.weights.slice(0) - averaged / late
+            words = log.words.slice(0).T
             types[log.type.name] = merge(
-                columns[lasting], averaged[lasting], origins[lasting], tolerance
+                columns[lasting], averaged[lasting], origins[lasting], words[lasting], tolerance
             )
         return Support(
             nodes=table, types=types, skips={g.type.name: g.skips for g in self._logs}
