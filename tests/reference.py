@@ -144,6 +144,14 @@ SLOTS = {
     "grandparent": [
         ("node", "g"), ("edge", "g", "h"), ("node", "h"), ("edge", "h", "m"), ("node", "m"),
     ],
+    "grand-sibling": [
+        ("node", "g"), ("edge", "g", "h"), ("node", "h"),
+        ("edge", "h", "s"), ("node", "s"), ("edge", "h", "m"), ("node", "m"),
+    ],
+    "tri-sibling": [
+        ("node", "h"), ("edge", "h", "t"), ("node", "t"),
+        ("edge", "h", "s"), ("node", "s"), ("edge", "h", "m"), ("node", "m"),
+    ],
 }  # fmt: skip
 
 

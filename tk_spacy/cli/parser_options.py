@@ -73,7 +73,15 @@ Licence = Annotated[
         show_default="the treebank's",
     ),
 ]
-
+Examples = Annotated[
+    bool | None,
+    typer.Option(
+        "--examples/--no-examples",
+        help="Whether the model keeps the words of the training sentences that its kernel compares "
+        "with, so that `tk-spacy explain` can show them.",
+        show_default="examples",
+    ),
+]
 
 Tags = Annotated[
     str | None,

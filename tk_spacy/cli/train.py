@@ -73,6 +73,7 @@ def train_cli(
         ),
     ] = None,
     licence: parser_options.Licence = None,
+    examples: parser_options.Examples = None,
     seed: parser_options.Seed = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -154,6 +155,7 @@ def train_cli(
         "training.preset": ("--preset", preset),
         "training.seed": ("--seed", seed),
         "model.licence": ("--licence", licence),
+        "model.examples": ("--examples" if examples else "--no-examples", examples),
         "machine.threads": ("--threads", threads),
     }
     with shell.guard(on_interrupt=how_to_resume):

@@ -35,9 +35,11 @@ def pruned(reranker: Reranker, keep: int, *, lists: Sequence[Pair] | None = None
     if lists is not None:
         lists = [(sentence, reranker.completed(sentence, trees)) for sentence, trees in lists]
     influence = norms(support) if lists is None else contributions(support, encode(reranker, lists))
+    kept = prune(support, keep, influence)
     made = replace(
         reranker,
-        support=prune(support, keep, influence),
+        support=kept,
+        examples=None if reranker.examples is None else reranker.examples.kept(kept),
         about=_about(reranker, {"keep": keep, "by": "norm" if lists is None else "contribution"}),
     )
     return made if lists is None else _rescaled(made, reranker, lists)
@@ -63,6 +65,7 @@ def hashed(reranker: Reranker, bits: int) -> Reranker:
         reranker,
         kernel_map=made,
         support=without_parts(reranker.support),
+        examples=None,
         about=_about(reranker, {"hash_bits": bits}),
     )
 

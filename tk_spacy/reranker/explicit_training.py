@@ -275,6 +275,7 @@ def train_explicit(
         made = replace(
             before,
             support=without_parts(before.support),
+            examples=None,
             weights=None,
             list_features=None,
             list_weights=None,

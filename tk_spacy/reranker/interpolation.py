@@ -52,11 +52,21 @@ class Combination:
     def final(self, candidates: CandidateList, reranker_scores: Float64) -> Float64:
         """The final score of every candidate: float64[k]."""
         total = reranker_scores / self.reranker_scale
-        for j, source in enumerate(candidates.sources):
-            beta = self.betas.get(source, 0.0)
-            if beta:
-                total = total + beta / self.scales[source] * filled(candidates.scores[:, j])
+        for share in self.shares(candidates).values():
+            total = total + share
         return total
+
+    def shares(self, candidates: CandidateList) -> dict[str, Float64]:
+        """What each source that has a weight adds to the final scores: float64[k]."""
+        return {
+            source: self.factor(source) * filled(candidates.scores[:, j])
+            for j, source in enumerate(candidates.sources)
+            if self.betas.get(source, 0.0)
+        }
+
+    def factor(self, source: str) -> float:
+        """What the scores of a source are multiplied by."""
+        return self.betas[source] / self.scales[source]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

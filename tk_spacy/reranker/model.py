@@ -17,7 +17,7 @@ import srsly
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
 from tk_spacy.features.candidate_scores import add_candidate_scores, add_list_scores
-from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.encoder import EncodedList, ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
 from tk_spacy.features.templates import add_scores
@@ -28,6 +28,9 @@ from tk_spacy.kernels.support import Support
 from tk_spacy.parallel.prefetch import made_ahead
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, Confidence
+from tk_spacy.reranker.examples import Examples
+from tk_spacy.reranker.explain import EXAMPLES as EXAMPLES_TOLD
+from tk_spacy.reranker.explain import Explanation, explain
 from tk_spacy.reranker.interpolation import Combination
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
@@ -36,6 +39,7 @@ from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import (
     COMBINER_WEIGHTS,
+    EXAMPLES,
     EXPLICIT,
     KERNEL_MAP,
     SCHEMA,
@@ -74,13 +78,15 @@ class Reranker(StoredModel):
     combination: with the parsers' scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
     calibration: makes probabilities of the final scores; None without it.
+    examples: the training sentences that support parts came from, for explanations; None where the
+        model was told to keep none, and in models of before.
     about: further facts as meta.json stores them, JSON values; `provenance` reads them.
     """
 
     FORMAT = RERANKER_FORMAT
     VERSION = 4
     OLDEST = 1  # no features of the list; 2: neither combiner nor kernel map; 3: no explicit model
-    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP, EXPLICIT)
+    FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP, EXPLICIT, EXAMPLES)
 
     schema: Schema
     settings: Settings
@@ -93,6 +99,7 @@ class Reranker(StoredModel):
     combination: Combination | None = None
     combiner: ArcCombiner | None = None
     calibration: Calibration | None = None
+    examples: Examples | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
     _scorer: SupportScorer | KernelMap = field(init=False, repr=False)
@@ -165,37 +172,58 @@ class Reranker(StoredModel):
         out = [np.zeros(item.n_candidates) for item in encoded]
         if not encoded:
             return out
-        if self.settings.kernel_parts and (self.kernel_map is not None or len(self.support)):
-            by_type = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
-            self._scorer.add_scores(
-                [item.sentence.nodes for item in encoded],
-                [[parts.slots for parts in item.kernel] for item in encoded],
-                by_type,
-                n_threads=n_threads,
-            )
+        if self.has_kernel:
+            by_type = self.kernel_scores(encoded, n_threads=n_threads)
             for item, values, scores in zip(encoded, by_type, out, strict=True):
                 for parts, of_parts in zip(item.kernel, values, strict=True):
                     add_candidate_scores(of_parts, parts.starts, parts.members, scores)
-        if self.weights is not None:
-            for i, name in enumerate(self.settings.manual_parts):
-                lists = [item.manual[i] for item in encoded]
-                part_scores = [np.zeros(len(parts.rows)) for parts in lists]
-                add_scores(
-                    [item.sentence.fields for item in encoded],
-                    [parts.rows for parts in lists],
-                    name,
-                    self.weights,
-                    part_scores,
-                    n_threads=n_threads,
-                )
-                for parts, of_parts, scores in zip(lists, part_scores, out, strict=True):
-                    add_candidate_scores(of_parts, parts.starts, parts.members, scores)
+        for i in range(len(self.settings.manual_parts) if self.weights is not None else 0):
+            part_scores = self.manual_scores(encoded, i, n_threads=n_threads)
+            for item, of_parts, scores in zip(encoded, part_scores, out, strict=True):
+                parts = item.manual[i]
+                add_candidate_scores(of_parts, parts.starts, parts.members, scores)
         if self.list_weights is not None:
             for item, scores in zip(encoded, out, strict=True):
                 if item.listed is None:
                     raise ValueError("a list is encoded without its features, expected them")
                 add_list_scores(item.listed, self.list_weights, scores)
         return out
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether anything is scored by support parts, or by a map of them."""
+        return bool(self.settings.kernel_parts) and (
+            self.kernel_map is not None or len(self.support) > 0
+        )
+
+    def kernel_scores(
+        self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
+    ) -> list[list[Float64]]:
+        """The kernel's score of every part: for each list and type float64[p]."""
+        by_type = [[np.zeros(len(p.slots)) for p in item.kernel] for item in encoded]
+        self._scorer.add_scores(
+            [item.sentence.nodes for item in encoded],
+            [[parts.slots for parts in item.kernel] for item in encoded],
+            by_type,
+            n_threads=n_threads,
+        )
+        return by_type
+
+    def manual_scores(
+        self, encoded: Sequence[EncodedList], i: int, *, n_threads: int | None = None
+    ) -> list[Float64]:
+        """The manual features' score of every part of the i-th type: for each list float64[p]."""
+        assert self.weights is not None
+        part_scores = [np.zeros(len(item.manual[i].rows)) for item in encoded]
+        add_scores(
+            [item.sentence.fields for item in encoded],
+            [item.manual[i].rows for item in encoded],
+            self.settings.manual_parts[i],
+            self.weights,
+            part_scores,
+            n_threads=n_threads,
+        )
+        return part_scores
 
     def final_scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
@@ -284,6 +312,28 @@ class Reranker(StoredModel):
             batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
             yield batch, [self.encode(sentence, trees) for sentence, trees in batch]
 
+    # Explanations
+
+    def explain(
+        self,
+        sentence: Sentence,
+        candidates: CandidateList,
+        *,
+        tree: tuple[Sequence[int], Sequence[str]] | None = None,
+        most: int = EXAMPLES_TOLD,
+        n_threads: int | None = None,
+    ) -> Explanation:
+        """Why the best tree of a list scores more than the next best, or than another one of it.
+
+        candidates: as the parsers made it, with the scores in `needed_sources`; of a list that is
+            completed already, the combiner's score is told for the whole tree, not for each arc.
+        tree: heads and labels of the tree to compare with; None for the next best, as where it is
+            the best itself.
+        most: support parts that are told of each differing arc.
+        Raises ValueError where the tree is not in the completed list.
+        """
+        return explain(self, sentence, candidates, tree=tree, most=most, n_threads=n_threads)
+
     # Storage
 
     @property
@@ -320,6 +370,8 @@ class Reranker(StoredModel):
             files[KERNEL_MAP] = to_npz(self.kernel_map.to_arrays())
         if self.explicit is not None:
             files[EXPLICIT] = to_npz(self.explicit.to_arrays())
+        if self.examples is not None:
+            files[EXAMPLES] = to_npz(self.examples.to_arrays())
         return files
 
     def _list_features_to_dict(self) -> dict[str, Any] | None:
@@ -357,14 +409,17 @@ class Reranker(StoredModel):
         explicit = None
         if meta.get("explicit") is not None:
             explicit = read_explicit(meta["explicit"], from_npz(files[EXPLICIT]), schema)
+        support = Support.from_arrays(
+            from_npz(files[SUPPORT]), settings.kernel_parts, n_properties=len(schema.properties)
+        )
+        examples = None
+        if EXAMPLES in files:
+            examples = Examples.from_arrays(from_npz(files[EXAMPLES]))
+            examples.check(support)
         return cls(
             schema=schema,
             settings=settings,
-            support=Support.from_arrays(
-                from_npz(files[SUPPORT]),
-                settings.kernel_parts,
-                n_properties=len(schema.properties),
-            ),
+            support=support,
             weights=weights,
             list_features=list_features,
             list_weights=list_weights,
@@ -373,6 +428,7 @@ class Reranker(StoredModel):
             combination=Combination.from_dict(combination) if combination else None,
             combiner=combiner,
             calibration=calibration,
+            examples=examples,
             about=cls._about(
                 meta,
                 "combination",

@@ -84,3 +84,4 @@ def is_reranker(path: Path) -> bool:
 
 COMBINER_WEIGHTS, KERNEL_MAP, EXPLICIT = "combiner.npz", "kernel_map.npz", "explicit.npz"
 SCHEMA, SUPPORT, WEIGHTS = "schema.msgpack", "support.npz", "weights.npz"
+EXAMPLES = "examples.npz"

@@ -134,7 +134,7 @@ def without_kernel(reranker: Reranker) -> Reranker:
     """The same weights of manual and list features, without the kernel's scores."""
     settings = replace(reranker.settings, kernel_parts=(), budget=None)
     support = replace(reranker.support, types={}, skips={}).compact()
-    return replace(reranker, settings=settings, support=support, kernel_map=None)
+    return replace(reranker, settings=settings, support=support, examples=None, kernel_map=None)
 
 
 def _fresh(reranker: Reranker) -> Reranker:

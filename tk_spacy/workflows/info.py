@@ -43,7 +43,8 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "about": dict(reranker.about),
-        "licence": None if model.component is None else _licence(path),
+        "examples": None if reranker.examples is None else len(reranker.examples),
+        "licence": None if model.component is None else licence_of(path),
         "report": model.report.to_dict() if model.report else None,
         "tk_spacy": __version__,
     }
@@ -70,7 +71,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
     return tables, facts
 
 
-def _licence(path: Path) -> str:
+def licence_of(path: Path) -> str:
     """The licence in the meta.json of a pipeline, empty for none."""
     return str(json.loads((path / "meta.json").read_text(encoding="utf-8")).get("license") or "")
 
@@ -130,6 +131,8 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         ("kind", facts["kind"]),
         ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB"),
     ]
+    if made.title is not None:
+        rows.append(("treebank", made.title))
     rows += _treebank({name: part.to_dict() for name, part in made.treebank.items()})
     if facts["licence"] is not None:
         rows.append(("licence", facts["licence"] or "none stated"))
@@ -160,6 +163,7 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     else:
         rows += [
             ("support parts", support or "none"),
+            ("training sentences kept", show(facts["examples"]) if facts["examples"] else "none"),
             ("manual weights", show(facts["manual_weights"])),
         ]
     rows += [

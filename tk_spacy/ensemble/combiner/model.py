@@ -164,6 +164,32 @@ class ArcCombiner:
             bases=candidates.bases,
         )
 
+    def arc_scores(
+        self, sentence: Sentence, candidates: CandidateList, heads: Int32, labels: Int32
+    ) -> Float64:
+        """The log-probability of each arc of some trees: float64[t, n]; a tree's sum is its score.
+
+        candidates: a list as `extended` takes it.  heads, labels: int32[t, n], trees of its arcs,
+        such as those that `extended` adds.  Raises ValueError for an arc that it does not have.
+        """
+        table = self.features.encode(sentence, candidates)
+        arcs = table.arcs
+        scores = arc_log_probabilities(
+            table.dense, table.hashed, arcs.starts, self.weights, self.hashed
+        )
+        n = heads.shape[1]
+        n_labels = int(max(arcs.labels.max(), labels.max())) + 1
+
+        def keys(words: Any, heads: Int32, labels: Int32) -> NDArray[np.int64]:
+            return (words * (n + 1) + heads.astype(np.int64)) * n_labels + labels
+
+        known = keys(arcs.words.astype(np.int64), arcs.heads, arcs.labels)  # ascending
+        asked = keys(np.arange(n), heads, labels)
+        found = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        if (known[found] != asked).any():
+            raise ValueError("a tree has an arc that no candidate of the list has")
+        return scores[found]
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values: all but the hashed weights."""
         return {"features": self.features.to_dict(), "weights": self.weights.tolist()}

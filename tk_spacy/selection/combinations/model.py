@@ -103,13 +103,21 @@ class CombinationModel:
         the last bit for any number of threads, and whatever else is in the batch.
         """
         out = [np.zeros(item.n_candidates) for item in encoded]
-        nodes = [item.sentence.nodes for item in encoded]
-        for at, trie in enumerate(self._tries):
-            parts = [item.kernel[at] for item in encoded]
-            values = trie.scores(nodes, [p.slots for p in parts], n_threads=n_threads)
-            for of_type, of_parts, scores in zip(parts, values, out, strict=True):
+        for at, values in enumerate(self.part_scores(encoded, n_threads=n_threads)):
+            for item, of_parts, scores in zip(encoded, values, out, strict=True):
+                of_type = item.kernel[at]
                 add_candidate_scores(of_parts, of_type.starts, of_type.members, scores)
         return out
+
+    def part_scores(
+        self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
+    ) -> list[list[Float64]]:
+        """The score of every part: for each part type float64[p] for each list."""
+        nodes = [item.sentence.nodes for item in encoded]
+        return [
+            trie.scores(nodes, [item.kernel[at].slots for item in encoded], n_threads=n_threads)
+            for at, trie in enumerate(self._tries)
+        ]
 
     def strongest(self, most: int) -> CombinationModel:
         """The same with the combinations of the largest weights alone, as many as asked for."""

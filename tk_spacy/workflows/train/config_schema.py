@@ -336,6 +336,11 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "Licence of the model, for its meta.json and `spacy package`; your choice, as far as "
             "the treebank's allows.  Empty: the treebank's.",
         ),
+        "examples": _own(
+            "examples",
+            "Keep the words of the training sentences that the kernel compares with in the model, "
+            "so that `tk-spacy explain` can show them.",
+        ),
     },
     "machine": {
         "threads": _own("threads", "Threads; no result depends on it.  null: all cores."),

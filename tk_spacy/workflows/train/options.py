@@ -89,6 +89,8 @@ class TrainOptions:
     name, version, licence: of the model, for spaCy's meta.json and `spacy package`; the name in
         letters, digits and underscores, None for the title's; an empty licence is the
         treebank's.
+    examples: whether the model keeps the training sentences that its kernel compares with, for
+        explanations.
     asked: names of options ("folds", "sampling.order") that the user named, be it their defaults:
         where they have no effect beside the others, that is a mistake.
     places: FILE:LINE of the settings that a config's file has, by dotted name.
@@ -133,6 +135,7 @@ class TrainOptions:
     name: str | None = None
     version: str = "0.1.0"
     licence: str = ""
+    examples: bool = True
     asked: frozenset[str] = frozenset()
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
     remarks: tuple[str, ...] = field(default=(), compare=False)

@@ -24,6 +24,7 @@ from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.names import FILE, SPACY
 from tk_spacy.reranker.assessment import assess
 from tk_spacy.reranker.calibration import MISSING, can_fit
+from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.provenance import Candidates, Provenance
 from tk_spacy.reranker.settings import Settings, suit
@@ -137,7 +138,10 @@ def _train_system(run: Stages, plan: Plan) -> System:
             plan.parts["train"].sentences, lists["train"], settings, progress=advance
         )
     base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
-    kernel = replace(kernel, combiner=combiner)
+    examples = None
+    if options.examples and len(kernel.support):
+        examples = Examples.of(kernel.support, plan.parts["train"].sentences)
+    kernel = replace(kernel, combiner=combiner, examples=examples)
     return System(plan, tagging, proposals, base, kernel, stats, notes)
 
 
