@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -39,6 +39,8 @@ class Choice:
     margin: the chosen tree's final score minus the next best; None below two candidates.
     n_candidates: trees compared, the Doc's own included; 0 where it could not be used.
     candidates: the best trees as `doc._.tk_candidates` has them, where they are asked for.
+    explanation: of the choice, JSON values (see `Explanation`); None where it was not asked for,
+        without a choice, and for a sentence in pieces.
     """
 
     sentence: DocSentence
@@ -48,6 +50,7 @@ class Choice:
     n_candidates: int = 0
     sure: Confidence | None = None
     candidates: list[dict[str, Any]] | None = None
+    explanation: dict[str, Any] | None = None
 
     def to_record(self) -> dict[str, Any]:
         """Plain data, which survives processes, bytes and DocBin."""
@@ -80,8 +83,11 @@ def choose_trees(
     k: int,
     kept: int = 0,
     n_threads: int | None = None,
+    explains: bool = False,
 ) -> Iterator[Choice]:
     """The choice for each sentence, in order; the Docs stay as they are.
+
+    explains: explain each choice, too.
 
     sources: the parsers, which share the inventory; the Docs' own trees are taken for the first's.
     kept: trees that a choice keeps, at most, the best ones.
@@ -92,8 +98,8 @@ def choose_trees(
         cuts = [cut_sentence(sentence) for sentence in batch]
         pieces = [piece for own in cuts for piece in own]
         found = _choices(
-            reranker, sources, pieces,
-            inventory=inventory, k=k, kept=kept, n_threads=n_threads,
+            reranker, sources, pieces, inventory=inventory, k=k, kept=kept,
+            n_threads=n_threads, explains=explains,
         )  # fmt: skip
         for sentence, own in zip(batch, cuts, strict=True):
             chosen = [next(found) for _ in own]
@@ -109,6 +115,7 @@ def _choices(
     k: int,
     kept: int,
     n_threads: int | None,
+    explains: bool,
 ) -> Iterator[Choice]:
     asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
     lists = _candidates(asked, sources, inventory=inventory, k=k, n_threads=n_threads)
@@ -123,6 +130,11 @@ def _choices(
         id(sentence): _choose(reranker, sentence, trees, reranker.combined(trees, own), kept)
         for (sentence, trees), own in zip(pairs, scores, strict=True)
     }
+    if explains:
+        for sentence, trees in zip(asked, lists, strict=True):
+            if id(sentence) in choices:
+                made = reranker.explain(sentence.plain, trees, n_threads=n_threads).to_dict()
+                choices[id(sentence)] = replace(choices[id(sentence)], explanation=made)
     for sentence in batch:
         yield choices.get(id(sentence)) or _no_choice(sentence, reranker, kept)
 

@@ -27,6 +27,7 @@ from tk_spacy.pipeline.scorer import (
 from tk_spacy.pipeline.tk_udpipe_tokenizer import TkUdpipeTokenizer
 from tk_spacy.spacy_io.extensions import (
     CANDIDATES_EXTENSION,
+    EXPLANATIONS,
     EXTENSION,
     HEAD_PROB_EXTENSION,
     LABEL_PROB_EXTENSION,
@@ -150,6 +151,10 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     white space.  Of a sentence too long to be parsed whole there is the chosen tree alone, and a
     single word's has no score.
 
+    Where the attribute `explains` is set to True, `doc._.tk_explanation` holds for each of these
+    sentences a dict that explains the choice (`Explanation.to_dict`), None where there was none, or
+    where the sentence was cut into pieces.  It takes time, so it is False unless it is set.
+
     The attribute `reranker` is the trained model, None before `initialize`; it may be set.
     `nlp.add_pipe(..., source=other)` raises UserError where `nlp` lacks a parser that it needs;
     then it stands in both pipelines, and Docs with the vocab of `nlp` are reranked by the parsers
@@ -180,6 +185,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         self.k = k
         self.candidates = candidates
         self.n_threads = n_threads
+        self.explains = False
         self._inventory: Any = None
 
     @property
@@ -228,6 +234,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             k=self.k,
             kept=self.candidates,
             n_threads=self.n_threads,
+            explains=self.explains,
         )
         return [[next(choices) for _ in own] for own in sentences]
 
@@ -266,6 +273,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                 doc._.set(EXTENSION, [choice.to_record() for choice in own])
                 if self.candidates:
                     doc._.set(CANDIDATES_EXTENSION, [choice.candidates for choice in own])
+            if own and self.explains:
+                doc._.set(EXPLANATIONS, [choice.explanation for choice in own])
 
     def find_sources(
         self,

@@ -16,6 +16,8 @@ CANDIDATES_EXTENSION = "tk_candidates"
 """`doc._.tk_candidates` holds the best trees of a Doc's sentences, where they are asked for."""
 HEAD_PROBS, LABEL_PROBS = "head_probs", "label_probs"
 """Where a record has them, of each token of its sentence; None for white space."""
+EXPLANATIONS = "tk_explanation"
+"""`doc._.tk_explanation` explains the choices of a Doc's trees, where that is asked for."""
 MISC_EXTENSION = "tk_misc"
 """`token._.tk_misc` holds a word's MISC column, as CoNLL-U has it."""
 
@@ -25,7 +27,11 @@ def register_extension() -> None:
 
     Raises UserError where one is something else.
     """
-    for name, what in ((EXTENSION, "records"), (CANDIDATES_EXTENSION, "trees")):
+    for name, what in (
+        (EXTENSION, "records"),
+        (CANDIDATES_EXTENSION, "trees"),
+        (EXPLANATIONS, "explanations"),
+    ):
         if not Doc.has_extension(name):
             Doc.set_extension(name, default=None)
         elif Doc.get_extension(name)[1:] != (None, None, None):
