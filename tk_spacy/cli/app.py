@@ -25,6 +25,7 @@ COMMANDS = {
     "evaluate": "tk_spacy.cli.evaluate:evaluate_cli",
     "info": "tk_spacy.cli.info:info_cli",
     "audit": "tk_spacy.cli.audit:audit_cli",
+    "explain": "tk_spacy.cli.explain:explain_cli",
     "projectivize": "tk_spacy.cli.projectivize:projectivize_cli",
     "compress": "tk_spacy.cli.compress:compress_cli",
     "select": "tk_spacy.cli.select:select_cli",

@@ -1,0 +1,208 @@
+"""Why a model chose the tree of one sentence of a file: candidates, reranker, explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tk_spacy.about import __version__
+from tk_spacy.ensemble.merging import MergedSource
+from tk_spacy.errors import UserError
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.long_sentences import WHOLE_WORDS, is_long
+from tk_spacy.kbest.reader import TreesFile
+from tk_spacy.reranker.explain import EXAMPLES, Explanation, find_row
+from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.training import with_gold
+from tk_spacy.treebank.conllu import Sentence, read_conllu
+from tk_spacy.utils.progress import Progress
+from tk_spacy.workflows.files.inputs import InputForm, InputReader
+from tk_spacy.workflows.files.tagging import TagChoice, of_model
+from tk_spacy.workflows.info import licence_of
+from tk_spacy.workflows.model import (
+    Model,
+    main_source,
+    open_model,
+    open_tagger,
+    open_tokenizer,
+    pipeline_loader,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedSentence:
+    """An explanation, and where all of it comes from.
+
+    model, file: as they were given.  treebank: that the model learnt from, None where it is not
+    known; licence: of the model, None where it is no pipeline, empty where none is stated.
+    """
+
+    explanation: Explanation
+    model: str
+    file: str
+    treebank: str | None
+    licence: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "model": self.model,
+            "file": self.file,
+            "treebank": self.treebank,
+            "licence": self.licence,
+            **self.explanation.to_dict(),
+            "tk_spacy": __version__,
+        }
+
+
+def explain(
+    model: Path,
+    file: Path,
+    *,
+    sent_id: str | None = None,
+    tree: Path | None = None,
+    most: int = EXAMPLES,
+    k: int | None = None,
+    tags: TagChoice = "auto",
+    form: InputForm = "auto",
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> ExplainedSentence:
+    """Explain a model's choice for one sentence of a file, as `tk-spacy rerank` makes it.
+
+    file: CoNLL-U, a k-best file, or text.  sent_id: of the sentence; may be left out where the file
+        has a single one.
+    tree: a CoNLL-U file with the tree to compare the winner with, in a sentence of the same
+        sent_id and words, or the only one; None for the runner-up.  A tree that is no candidate is
+        added to the list, whose other trees' scores may change by that.
+    most: support parts that are told of each arc.  k, tags, form: see `rerank_files`.
+    Raises UserError for files that do not fit, and for a sentence that is not there or too long.
+    """
+    progress = progress or Progress()
+    opened = open_model(model)
+    given = None if tree is None else _tree_of(tree, sent_id)
+    inventory, load = LabelInventory(), pipeline_loader()
+    reader = InputReader(form, model, partial(open_tokenizer, model))
+    trees_file = TreesFile(file) if reader.form_of(file) == "conllu" else None
+    source: MergedSource | None = None
+    if trees_file is not None and trees_file.form is not None:
+        lists = trees_file.lists(inventory=inventory, source=main_source(opened.reranker), k=k)
+        sentence, candidates = _chosen(lists, sent_id, file, lambda pair: pair[0])
+        _check_sources(opened.reranker, candidates, file)
+    else:
+        _check_parsers(opened)
+        if trees_file is not None:
+            sentences = trees_file.sentences(trees="any", single_root=False)
+        else:
+            sentences = reader.sentences(file)
+        tagged = of_model(
+            tags, partial(open_tagger, model, load=load),
+            learnt_own=opened.reranker.provenance.tagger is not None,
+        )()  # fmt: skip
+        sentence = _chosen(tagged(sentences), sent_id, file, lambda item: item)
+        if is_long(sentence):
+            raise UserError(
+                f"{_place(sentence, file)}: the sentence has {len(sentence)} words, and those of "
+                f"more than {WHOLE_WORDS} are parsed in pieces; give a piece of it"
+            )
+        parsers = opened.open_parsers(inventory, n_threads=n_threads, load=load)
+        source = opened.in_order(parsers.sources, n_threads=n_threads)
+        (candidates,) = source.candidates([sentence], k=k or parsers.k)
+    other = None
+    if given is not None and tree is not None:
+        if given.forms != sentence.forms:
+            raise UserError(
+                f"{_place(given, tree)}: the tree has other words than the sentence in {file}; "
+                "give a tree of the same words"
+            )
+        other = given.heads.tolist(), given.deprels
+        candidates = _with_tree(opened.reranker, sentence, candidates, given, source, progress)
+    explanation = opened.reranker.explain(
+        sentence, candidates, tree=other, most=most, n_threads=n_threads
+    )
+    return ExplainedSentence(
+        explanation=explanation,
+        model=str(model),
+        file=str(file),
+        treebank=opened.reranker.provenance.title,
+        licence=None if opened.component is None else licence_of(model),
+    )
+
+
+def _chosen(items: Iterator[Any], sent_id: str | None, file: Path, sentence_of: Any) -> Any:
+    """The item with a sent_id, or the only one."""
+    first, n = None, 0
+    for item in items:
+        n += 1
+        if sent_id is not None and sentence_of(item).sent_id == sent_id:
+            return item
+        if sent_id is None and n > 1:
+            raise UserError(
+                f"{file}: has more than one sentence; say which one to explain (--sent-id)"
+            )
+        first = item
+    if not n:
+        raise UserError(f"{file}: the file holds no sentence; give one with a sentence to explain")
+    if sent_id is not None:
+        raise UserError(
+            f"{file}: none of its {n:,} sentences has the sent_id {sent_id!r}; give one that is "
+            "there"
+        )
+    return first
+
+
+def _tree_of(path: Path, sent_id: str | None) -> Sentence:
+    """The sentence with the tree to compare with."""
+    found: Sentence = _chosen(read_conllu(path), sent_id, path, lambda item: item)
+    return found
+
+
+def _check_sources(reranker: Reranker, candidates: CandidateList, file: Path) -> None:
+    missing = [name for name in reranker.needed_sources if name not in candidates.sources]
+    if missing:
+        raise UserError(
+            f"{file}: has the scores of {', '.join(candidates.sources)}, but the model needs those "
+            f"of {', '.join(missing)}: it was trained with another parser's lists"
+        )
+
+
+def _check_parsers(opened: Model) -> None:
+    if opened.external_parsers:
+        raise UserError(
+            f"{opened.path}: was trained with trees of {', '.join(opened.external_parsers)} in "
+            "files; make a k-best file by `tk-spacy kbest`, and explain a sentence of that"
+        )
+
+
+def _with_tree(
+    reranker: Reranker,
+    sentence: Sentence,
+    candidates: CandidateList,
+    given: Sentence,
+    source: MergedSource | None,
+    progress: Progress,
+) -> CandidateList:
+    """The list, with a tree that it lacks added and scored."""
+    try:
+        find_row(reranker.completed(sentence, candidates), given.heads.tolist(), given.deprels)
+        return candidates
+    except ValueError:
+        longer = with_gold(sentence.with_tree(given.heads, given.deprels), candidates)
+    if source is None:
+        progress.warn(
+            "the tree is none of the file's candidates, so no parser's score of it is known: it "
+            "counts as the lowest of the list"
+        )
+        return longer
+    (scores,) = source.score([sentence], [longer])
+    scores = np.where(np.isfinite(scores), scores, np.nan)  # of a relation that a parser lacks
+    return longer.with_scores(np.where(np.isnan(longer.scores), scores, longer.scores))
+
+
+def _place(sentence: Sentence, file: Path) -> str:
+    return f"{file}:{sentence.line}" if sentence.line else str(file)
