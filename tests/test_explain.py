@@ -200,11 +200,11 @@ def test_influences_are_shares_of_the_kernel_and_have_reasons(every):
                     seen += 1
                     assert item.words["m"] == arc.word
                     assert item.kernel == math.prod(a.factor for a in item.agreements)
-                    check_source(every, sentence, item)
+                    check_source(every, sentence, item, tree.deprels[arc.word - 1])
     assert seen > 20
 
 
-def check_source(reranker: Reranker, sentence: Sentence, item) -> None:
+def check_source(reranker: Reranker, sentence: Sentence, item, deprel: str) -> None:
     """What is said to agree does, by the columns of both sentences, and nothing else."""
     source = item.source
     gold = GOLD[source.sentence]
@@ -213,6 +213,10 @@ def check_source(reranker: Reranker, sentence: Sentence, item) -> None:
     for agreement, slot in zip(item.agreements, kind.slots, strict=True):
         assert agreement.slot == slot.name
         names = [name for name in agreement.properties if name.startswith("form=")]
+        if slot.kind == "edge" and slot.role == "m":
+            own = f"label={item.labels[slot.name]}"
+            says = [name for name in agreement.properties if name.startswith("label=")]
+            assert says == ([own] if item.labels[slot.name] == deprel else [])
         if slot.kind == "edge":
             assert agreement.factor == len(agreement.properties) + 1
             continue

@@ -64,14 +64,15 @@ class Source:
 class Influence:
     """A support part's share in the score of a part.
 
-    part_type: of both.  part: the support part's number among those of its type.  words: by slot,
-    the positions of the scored part's words.
+    part_type: of both.  part: the support part's number among those of its type.  labels: by slot,
+    those of the support part's arcs.  words: by slot, the positions of the scored part's words.
     weight: alpha, in units of the final score.  kernel: of the two parts, the product of the
     factors of `agreements`.  share: weight * kernel.
     """
 
     part_type: str
     part: int
+    labels: Mapping[str, str]
     words: Mapping[str, int]
     weight: float
     kernel: int
@@ -89,6 +90,7 @@ class Influence:
         return {
             "part_type": self.part_type,
             "part": self.part,
+            "labels": dict(self.labels),
             "words": dict(self.words),
             "weight": self.weight,
             "kernel": self.kernel,
@@ -163,9 +165,12 @@ class InfluenceFinder:
         kind, parts = part_type(name), self._support.types[name]
         agreements = self._agreements(kind, i, nodes, slots, fields)
         words = [int(slots[column]) for column in node_columns(slot_layout(kind))]
+        labels = parts.columns[list(edge_rows(slot_layout(kind))), i].tolist()
+        edges = [slot.name for slot in kind.slots if slot.kind == "edge"]
         return Influence(
             part_type=name,
             part=i,
+            labels=dict(zip(edges, map(self._label, labels), strict=True)),
             words=dict(zip(_node_slots(kind), words, strict=True)),
             weight=float(parts.weights[i]) / self._scale,
             kernel=int(np.prod([a.factor for a in agreements], dtype=np.int64)),
@@ -201,13 +206,17 @@ class InfluenceFinder:
         length = int(length_bins(np.array([distance], dtype=np.int32))[0])
         names = []
         if label != MISSING and label == theirs[0]:
-            known = label >= FIRST_ID
-            names.append(f"label={self._labels[label - FIRST_ID] if known else SPECIAL[label]}")
+            names.append(f"label={self._label(label)}")
         if distance and distance == theirs[1]:
             names.append(f"distance={distance:+d}")
         if length and length == theirs[2]:
             names.append(f"length={LENGTHS[length - 1]}")
         return names
+
+    def _label(self, label: int) -> str:
+        if label >= FIRST_ID:
+            return self._labels[label - FIRST_ID]
+        return SPECIAL.get(label, "unknown")
 
     def _property(self, prop: Property, fields: Int32, word: int) -> str:
         """A property's name and value at a word."""

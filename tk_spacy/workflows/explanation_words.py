@@ -50,7 +50,8 @@ def what_line(item: Influence) -> str:
         name = source.example.sent_id
     tree = "the right tree, or the nearest to it" if source.wanted else "a wrongly preferred tree"
     more = f", and of {source.others} other updates" if source.others else ""
-    return f"{item.part_type} of {tree} of {name}{more}"
+    labels = ", ".join(item.labels.values())
+    return f"{item.part_type} ({labels}) of {tree} of {name}{more}"
 
 
 def shared_line(item: Influence) -> str:
