@@ -45,4 +45,4 @@ def test_component_explains_its_choices_on_request_alone() -> None:
     kept = DocBin(docs=docs, store_user_data=True)
     again = next(iter(DocBin().from_bytes(kept.to_bytes()).get_docs(nlp.vocab)))
     assert isinstance(again, Doc)
-    assert again._.tk_explanation[0]["forms"] == list(sentences[0].forms)
+    assert list(again._.tk_explanation[0]["forms"]) == list(sentences[0].forms)
