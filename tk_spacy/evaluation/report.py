@@ -9,6 +9,7 @@ from typing import Any
 from tk_spacy.evaluation.attachment import Scores
 from tk_spacy.evaluation.bootstrap import Bootstrap
 from tk_spacy.evaluation.tags import TagScores
+from tk_spacy.evaluation.well_formed import violations_table
 from tk_spacy.utils.tables import MEBIBYTE, Cell, Column, Table, show_p, show_seconds
 
 # Scores
@@ -60,6 +61,7 @@ def bootstrap_note(name_a: str, name_b: str, result: Bootstrap) -> str:
 # The report of a training
 
 
+GOLD = "gold"
 BASE_PARSER, BASE_RERANKER = "base parser", "base reranker"
 FIRST = "first of the list"
 """The tree that the parsers score highest: with two parsers, by both."""
@@ -84,7 +86,8 @@ class PartReport:
     scores: of each of SYSTEMS, and of further parsers (see `further_parser`).  tests: paired
     bootstraps of the final system against the base parser; vote_tests: against the plain vote,
     where there is one.  trees: mean number of candidates.
-    tokens_per_second: of choosing among ready lists.
+    tokens_per_second: of choosing among ready lists.  violations: what is ill-formed in the gold
+    trees, the base parser's and the final system's, by kind; empty in reports of earlier versions.
     """
 
     sentences: int
@@ -94,6 +97,7 @@ class PartReport:
     scores: Mapping[str, Scores]
     tests: Sequence[Bootstrap]
     vote_tests: Sequence[Bootstrap] = ()
+    violations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +143,18 @@ class TrainReport:
     tags: Mapping[str, TagScores] = field(default_factory=dict)
 
     def tables(self) -> list[Table]:
-        """Tables 2 (one for each part) and 3, and the wall times."""
+        """Tables 2 (one for each part) and 3, what is ill-formed, and the wall times."""
+        title = self.about.get("title", "")
+        where = f" on {title}" if title else ""
         return [
             *(
-                table_2(name, part, self.about.get("title", ""), tags=self.kind_of_tags)
+                table_2(name, part, title, tags=self.kind_of_tags)
                 for name, part in self.parts.items()
+            ),
+            *(
+                violations_table(f"Ill-formed trees{where} {name}", part.violations)
+                for name, part in self.parts.items()
+                if part.violations
             ),
             *([tags_table(self.tags)] if self.tags else []),
             table_3(self.run_time),

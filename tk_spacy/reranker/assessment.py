@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from tk_spacy.evaluation.report import (
     COMBINER_ROW,
     FINAL,
     FIRST,
+    GOLD,
     KERNEL_RERANKER,
     ORACLE,
     SYSTEMS,
@@ -25,6 +27,7 @@ from tk_spacy.evaluation.report import (
     PartReport,
     further_parser,
 )
+from tk_spacy.evaluation.well_formed import count_violations
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence
@@ -64,6 +67,7 @@ class Choices:
 
     counts: of each system, one row a sentence (see `evaluation.attachment`).  trees: number of
     candidates of each sentence.  seconds: of the final choice.  parsed: the final system's trees.
+    violations: of the gold trees, the base parser's and the final system's, by kind.
     """
 
     systems: tuple[str, ...]
@@ -72,6 +76,7 @@ class Choices:
     words: int
     seconds: float
     parsed: list[Sentence]
+    violations: Mapping[str, Mapping[str, int]]
 
 
 def pooled(choices: Sequence[Choices], *, seed: int = 0) -> PartReport:
@@ -99,6 +104,10 @@ def pooled(choices: Sequence[Choices], *, seed: int = 0) -> PartReport:
             for metric in BOOTSTRAP_METRICS
             if VOTE in counts
         ],
+        violations={
+            name: dict(sum((Counter(found.violations[name]) for found in choices), Counter()))
+            for name in choices[0].violations
+        },
     )
 
 
@@ -166,6 +175,11 @@ def count_choices(
         words=sum(map(len, gold)),
         seconds=seconds,
         parsed=final_trees,
+        violations={
+            GOLD: count_violations(gold),
+            BASE_PARSER: count_violations(_with_trees(gold, completed, chosen[BASE_PARSER])),
+            FINAL: count_violations(final_trees),
+        },
     )
 
 

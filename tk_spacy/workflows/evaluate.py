@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tk_spacy.evaluation.confidence import (
     reliability_table,
 )
 from tk_spacy.evaluation.report import MORE_SCORE_COLUMNS, bootstrap_note, scores_table
+from tk_spacy.evaluation.well_formed import Violated, violations_table
 from tk_spacy.treebank.conllu import read_conllu
 from tk_spacy.treebank.data_notes import Blanks
 from tk_spacy.utils.tables import Table
@@ -30,6 +31,7 @@ class Evaluation:
     groupings: by which the words are divided; breakdowns: those of each system.
     confidence: of each system, what its probabilities are worth, where it has some.
     notes: on words without HEAD or DEPREL.
+    violations: of the gold trees and of each system's, by kind.
     """
 
     gold: str
@@ -39,6 +41,7 @@ class Evaluation:
     breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
     confidence: tuple[dict[str, ConfidenceScores], ...] = ()
     notes: tuple[str, ...] = ()
+    violations: tuple[Mapping[str, int], ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -63,11 +66,13 @@ class Evaluation:
         )
 
     def tables(self) -> list[Table]:
-        """That of the systems, one for each grouping, and those of probabilities."""
+        """That of the systems, what is ill-formed, one for each grouping, those of probabilities."""
         found = dict(zip(self.names, self.breakdowns, strict=True))
         sure = {n: own for n, own in zip(self.names, self.confidence, strict=False) if own}
+        counts = dict(zip(("gold", *self.names), self.violations, strict=True))
         return [
             self.table(),
+            *([violations_table("Ill-formed trees", counts)] if counts else []),
             *(breakdown_table(name, found) for name in self.groupings),
             *([confidence_table(sure)] if sure else []),
             *(reliability_table(name, own) for name, own in sure.items()),
@@ -89,6 +94,12 @@ class Evaluation:
                 for (name, _), result in zip(self.systems[1:], self.comparisons, strict=True)
             ],
             "by": {name: breakdown_records(name, found) for name in self.groupings},
+            "violations": [
+                {"file": name, "kinds": dict(kinds)}
+                for name, kinds in zip(
+                    (self.gold, *(n for n, _ in self.systems)), self.violations, strict=True
+                )
+            ],
             "notes": list(self.notes),
         }
 
@@ -111,11 +122,14 @@ def evaluate(
     blanks = [Blanks() for _ in systems]
     breakdowns = tuple(Breakdown(by) for _ in systems)
     sure = [ConfidenceCounts() for _ in systems]
-    for path, breakdown, blank, own in zip(systems, breakdowns, blanks, sure, strict=True):
-        system = read_conllu(path, trees="optional", single_root=False)
+    right, violated = Violated(), [Violated() for _ in systems]
+    watched = zip(systems, breakdowns, blanks, sure, violated, strict=True)
+    for path, breakdown, blank, probabilities, own in watched:
+        system = own.watch(read_conllu(path, trees="optional", single_root=False))
+        given = read_conllu(gold, single_root=False)
         try:
-            pairs = aligned(read_conllu(gold, single_root=False), system)
-            tables.append(count_pairs(breakdown.watch(blank.watch(own.watch(pairs)))))
+            pairs = aligned(given if tables else right.watch(given), system)
+            tables.append(count_pairs(breakdown.watch(blank.watch(probabilities.watch(pairs)))))
         except UserError as error:
             if str(error).startswith((str(gold), str(path))):
                 raise
@@ -133,6 +147,7 @@ def evaluate(
         groupings=tuple(dict.fromkeys(by)),
         breakdowns=breakdowns,
         confidence=tuple(own.scores() for own in sure),
+        violations=tuple(counts.by_kind() for counts in (right, *violated)),
         notes=tuple(
             dict.fromkeys(
                 note
