@@ -94,6 +94,28 @@ def test_cli_evaluate_system_without_trees_scores_nothing(tmp_path: Path) -> Non
     assert json.loads(result.stdout)["systems"][0]["uas"] == 0
 
 
+def test_cli_evaluate_counts_what_is_ill_formed(tmp_path: Path) -> None:
+    words = [(2, "nsubj"), (0, "root"), (2, "obl"), (2, "punct")]
+    wrong = {"a": {2: (2, "nsubj")}, "b": {2: (2, "nsubj:pass"), 3: (3, "punct")}}
+    for name, changes in {"gold": {}, **wrong}.items():
+        arcs = [changes.get(i, arc) for i, arc in enumerate(words)]
+        tags = ("NOUN", "VERB", "NOUN", "PUNCT")
+        lines = [
+            f"{i}\tw\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_\n"
+            for i, (tag, (head, label)) in enumerate(zip(tags, arcs, strict=True), 1)
+        ]
+        (tmp_path / f"{name}.conllu").write_text("".join(lines) + "\n", encoding="utf-8")
+    paths = [tmp_path / f"{name}.conllu" for name in ("gold", "a", "b")]
+    document = json.loads(invoke("evaluate", *paths, "--json").stdout)
+    assert [row["kinds"] for row in document["violations"]] == [
+        {}, {"too-many-subjects": 1}, {"too-many-subjects": 1},
+    ]  # fmt: skip
+    assert [row["file"] for row in document["violations"]] == [str(path) for path in paths]
+    shown = invoke("evaluate", *paths).stdout
+    assert "Ill-formed trees" in shown
+    assert "too-many-subjects" in shown
+
+
 def test_cli_evaluate_unknown_metric(reranked: Path) -> None:
     result = invoke("evaluate", treebank()["test"], reranked, "--metric", "bleu")
     assert result.exit_code == 2

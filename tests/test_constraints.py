@@ -13,6 +13,7 @@ from udtools.validator import Validator
 
 from tk_spacy.evaluation.well_formed import count_violations, violations_table, word_facts
 from tk_spacy.treebank.conllu import Sentence, load_treebank
+from tk_spacy.trees import constraints
 from tk_spacy.trees.constraints import KINDS, OF_TAGS, ROOTS, STRUCTURE, violations
 
 RELATIONS = (
@@ -99,7 +100,11 @@ def test_constraints_by_example(text: str, kinds: dict[str, int]) -> None:
     assert count_violations([tree(text)]) == kinds
 
 
-def test_constraints_of_many_trees_are_those_of_each() -> None:
+@pytest.mark.parametrize("cells", [constraints.MOST_CELLS, 7 * 13**2])
+def test_constraints_of_many_trees_are_those_of_each(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constraints, "MOST_CELLS", cells)
     generator = np.random.default_rng(5)
     names = [*RELATIONS, "root"]
     sentence = tree(" ".join(f"{TAGS[i]}:{i and 1}:dep" for i in range(12)))

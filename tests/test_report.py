@@ -4,10 +4,12 @@ import io
 
 import pytest
 from rich.console import Console
-from trainings import lists_training
+from trainings import lists_training, treebank
 
 from tk_spacy.cli.file_commands import batch_table
-from tk_spacy.evaluation.report import scores_table
+from tk_spacy.evaluation.report import TrainReport, scores_table
+from tk_spacy.evaluation.well_formed import count_violations
+from tk_spacy.treebank.conllu import load_treebank
 from tk_spacy.utils.tables import Column, Table, show, show_p, show_seconds
 
 TABLE = Table(
@@ -82,6 +84,18 @@ def test_report_of_a_training_shows_the_same_numbers_everywhere() -> None:
     assert (saved["uas"], saved["las_nopunct"]) == (row.uas, row.las_nopunct)
     records = scores_table("", report.parts["test"].scores).records()
     assert [r["uas"] for r in records if r["system"] == "final system"] == [row.uas]
+
+
+def test_report_of_a_training_counts_what_is_ill_formed() -> None:
+    path, report = lists_training()
+    part = report.parts["test"]
+    assert list(part.violations) == ["gold", "base parser", "final system"]
+    assert part.violations["gold"] == count_violations(load_treebank(treebank()["test"]))
+    assert TrainReport.from_dict(report.to_dict()).parts["test"].violations == part.violations
+    assert "**Ill-formed trees on UD_Synthetic test**" in (path / "report.md").read_text()
+    old = report.to_dict()
+    del old["parts"]["test"]["violations"]
+    assert not TrainReport.from_dict(old).parts["test"].violations
 
 
 def test_report_batch_table_sums_up_and_leaves_out_missing_scores() -> None:

@@ -86,6 +86,9 @@ OF_TAGS = (*(f"rel-upos-{name}" for name in TAGS), FIXED_TAG, PUNCT_TAG)
 KINDS = (*STRUCTURE, *OF_TAGS)
 """All kinds, as the validator calls them."""
 
+MOST_CELLS = 1 << 22
+"""Pairs of words of all trees that are looked at in one go, at most."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordFacts:
@@ -161,7 +164,25 @@ def violations(
             f"heads {heads.shape} and labels {labels.shape} of {len(words.upos)} words, expected "
             "[k, n] each"
         )
-    return _Trees(heads, labels, names, words).found()
+    k, n = heads.shape
+    rows = max(1, MOST_CELLS // (n + 1) ** 2)
+    found = [
+        _Trees(heads[at : at + rows], labels[at : at + rows], names, words).found()
+        for at in range(0, max(k, 1), rows)
+    ]
+    if len(found) == 1:
+        return found[0]
+    none = [np.zeros(part.suspects.shape, dtype=np.bool_) for part in found]
+    return Violations(
+        {
+            kind: np.concatenate(
+                [part.at.get(kind, zero) for part, zero in zip(found, none, strict=True)]
+            )
+            for kind in KINDS
+            if any(kind in part.at for part in found)
+        },
+        np.concatenate([part.suspects for part in found]),
+    )
 
 
 class _Trees:
