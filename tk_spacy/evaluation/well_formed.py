@@ -9,7 +9,7 @@ import numpy as np
 
 from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.trees.constraints import KINDS, WordFacts, violations
-from tk_spacy.utils.tables import Column, Table
+from tk_spacy.utils.tables import Cell, Column, Table
 
 
 def word_facts(sentence: Sentence) -> WordFacts:
@@ -56,7 +56,9 @@ def violations_table(title: str, counts: Mapping[str, Mapping[str, int]]) -> Tab
     counts: by the names of gold and systems, and by kind.
     """
     kinds = [kind for kind in KINDS if any(row.get(kind) for row in counts.values())]
-    rows = [(kind, *(row.get(kind, 0) for row in counts.values())) for kind in kinds]
+    rows: list[tuple[Cell, ...]] = [
+        (kind, *(row.get(kind, 0) for row in counts.values())) for kind in kinds
+    ]
     rows.append(("all", *(sum(row.values()) for row in counts.values())))
     return Table(
         title=title,

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tk_spacy.errors import UserError
 from tk_spacy.evaluation.attachment import Scores, aligned, count_pairs, scores_from_counts
 from tk_spacy.evaluation.bootstrap import Bootstrap, bootstrap_counts
@@ -66,7 +69,7 @@ class Evaluation:
         )
 
     def tables(self) -> list[Table]:
-        """That of the systems, what is ill-formed, one for each grouping, those of probabilities."""
+        """Of the systems, of what is ill-formed, of each grouping, of probabilities."""
         found = dict(zip(self.names, self.breakdowns, strict=True))
         sure = {n: own for n, own in zip(self.names, self.confidence, strict=False) if own}
         counts = dict(zip(("gold", *self.names), self.violations, strict=True))
@@ -118,7 +121,7 @@ def evaluate(
     by: keys of `breakdown.GROUPINGS`.
     Raises UserError where a file is broken or holds other sentences than the gold file.
     """
-    tables = []
+    tables: list[NDArray[np.int64]] = []
     blanks = [Blanks() for _ in systems]
     breakdowns = tuple(Breakdown(by) for _ in systems)
     sure = [ConfidenceCounts() for _ in systems]
