@@ -74,7 +74,7 @@ def test_cli_train_shows_the_options_of_every_day() -> None:
     shown = invoke("train", "--help").stdout
     flags = set(re.findall(r"(?<=│ )--[a-z-]+", shown)) - {"--help"}
     assert {"--parsers", "--config", "--set", "--folds", "--seed", "--output"} <= flags
-    assert len(flags) <= 15
+    assert len(flags) <= 16
     for option in OLD_OPTIONS:
         for flag in option.flags[0].split("/"):
             assert f"{flag} " not in shown
