@@ -67,8 +67,8 @@ def test_component_writes_calibrated_probabilities(nlp):
             assert before["head_probs"] is before["label_probs"] is None
             assert (record["margin"], record["changed"]) == (before["margin"], before["changed"])
             tokens = doc[record["start"] : record["end"]]
-            assert record["head_probs"] == [t._.tk_head_prob for t in tokens]
-            assert record["label_probs"] == [t._.tk_label_prob for t in tokens]
+            assert record["head_probs"] == tuple(t._.tk_head_prob for t in tokens)
+            assert record["label_probs"] == tuple(t._.tk_label_prob for t in tokens)
             assert all(0 < p < 1 for p in (*record["head_probs"], *record["label_probs"]))
         assert {t._.tk_head_prob for t in other} == {None}
         assert other._.tk_candidates is None

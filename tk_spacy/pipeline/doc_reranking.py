@@ -66,12 +66,15 @@ class Choice:
             LABEL_PROBS: None if self.sure is None else self._of_tokens(self.sure.labels),
         }
 
-    def _of_tokens(self, values: NDArray[np.float64]) -> list[float | None]:
-        """Values of words as those of tokens: None for white space."""
+    def _of_tokens(self, values: NDArray[np.float64]) -> tuple[float | None, ...]:
+        """Values of words as those of tokens: None for white space.
+
+        A tuple, as a DocBin would make of a list.
+        """
         out: list[float | None] = [None] * (self.sentence.end - self.sentence.start)
         for place, value in zip(self.sentence.words.tolist(), values.tolist(), strict=True):
             out[place] = value
-        return out
+        return tuple(out)
 
 
 def choose_trees(
