@@ -37,7 +37,8 @@ CONFIG = Path(__file__).parent.parent / "configs" / "pipeline.cfg"
 TAGGER = {"epochs": 4, "steps": 60, "form_width": 8, "affix_width": 16, "width": 16}
 TEXT = "Ana viene du mar al lago, Ole.\n\nIda  sale al rio."
 TEXTS = ["the old owl sees a mouse", "a fox", "this owl and that owl", "the mouse"]
-KINDS = ("confidence", "margin")  # the rest of a record depends on nothing but the trees
+KINDS = ("confidence", "margin", "head_probs", "label_probs")
+"""The rest of a record depends on nothing but the trees."""
 
 
 # One config
