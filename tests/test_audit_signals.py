@@ -12,13 +12,6 @@ import pytest
 from samples import sentence
 
 from tk_spacy.audit.backoff import leave_one_out
-from tk_spacy.audit.label_model import (
-    LabelModelSettings,
-    Sparse,
-    features,
-    label_given_tree,
-    learn,
-)
 from tk_spacy.audit.rarity import attachments, label_given_tags, rarities, tag
 from tk_spacy.audit.variation_ngrams import NIL, variation
 from tk_spacy.audit.words import EDGE, Words, ids
@@ -164,54 +157,3 @@ def test_audit_variation_by_tags_passes_over_other_words():
     _, found = ngrams(one, one, two, level="tags")
     assert found.margin[6] == pytest.approx(2 / 3)
     assert found.labels[6] == "det"
-
-
-# The model of labels
-
-
-def test_audit_label_model_reads_nothing_of_the_label_itself():
-    words = Words.of([sentence(SLEEP)])
-    other = Words.of([sentence(SLEEP.replace("nsubj", "obj"))])
-    one, two = list(features(words)), list(features(other))
-    assert one[1] == two[1]
-    assert one[0] != two[0]  # its dependent knows it
-
-
-def test_audit_label_model_shares_rare_features_out():
-    words = Words.of([sentence(SLEEP), sentence(SLEEP), sentence("bats/NOUN/0/root")])
-    sparse = Sparse.of(words, least=2)
-    columns, begins, lengths = sparse.take(np.array([6, 0]))
-    assert begins.tolist() == [0, int(lengths[0])]
-    assert lengths[0] < lengths[1]  # of the bats' features few occur elsewhere
-    assert 0 in columns[: lengths[0]]
-    np.testing.assert_array_equal(columns[lengths[0] :], sparse.columns[: lengths[1]])
-
-
-def test_audit_label_model_finds_the_odd_relation_in_a_sentence_not_seen():
-    odd = SLEEP.replace("nsubj", "obj")
-    words = Words.of([*(sentence(SLEEP) for _ in range(19)), sentence(odd)])
-    labels = ids(words.deprels)
-    found = label_given_tree(words, labels, n_labels=4)
-    assert int(found.surprise.argmax()) == 19 * 3 + 1
-    assert found.best[58] == labels[1]
-    assert (found.own > 0).all()
-    assert (found.best_p <= 1).all()
-    again = label_given_tree(words, labels, n_labels=4)
-    np.testing.assert_array_equal(found.own, again.own)
-
-
-def test_audit_label_model_learns_as_a_plain_loop_does():
-    words = Words.of([sentence(SLEEP) for _ in range(4)])
-    labels = ids(words.deprels)
-    settings = LabelModelSettings(epochs=1, rate=0.5)
-    sparse = Sparse.of(words, least=2)
-    rows = np.arange(6)
-    # One batch holds all words: a single step from zero, where every label has a third.
-    gradient = np.zeros((sparse.n_columns, 3))
-    for row in rows:
-        for column in sparse.columns[sparse.starts[row] : sparse.starts[row + 1]]:
-            gradient[column] += 1 / 3
-            gradient[column, labels[row]] -= 1
-    expected = -0.5 * gradient / np.sqrt(1e-8 + gradient**2)
-    # Where a gradient is nought, rounding in single precision moves a weight a little.
-    np.testing.assert_allclose(learn(sparse, labels, rows, 3, settings), expected, atol=5e-3)

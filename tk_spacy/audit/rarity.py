@@ -17,44 +17,36 @@ def label_given_tags(words: Words, labels: Int32, *, n_labels: int) -> Expected:
 
     labels: int32[n], numbers of the relations.
     """
-    tags, sides = words.upos, words.directions
-    return leave_one_out(
-        labels, [ids(tags), ids(tags, words.of_head(words.upos), sides)], n_outcomes=n_labels
-    )
+    return _label_given(words, labels, n_labels)
 
 
 def label_given_lemmas(words: Words, labels: Int32, *, n_labels: int) -> Expected:
     """The relation given also the word's features, its lemma, and its head's."""
-    tags, sides = words.upos, words.directions
-    head_tags, head_lemmas = words.of_head(words.upos), words.of_head(words.lemmas)
-    return leave_one_out(
-        labels,
-        [
-            ids(tags),
-            ids(tags, head_tags, sides),
-            ids(tags, words.feats, head_tags, sides),
-            ids(words.lemmas, tags, head_tags, sides),
-            ids(words.lemmas, tags, head_lemmas, sides),
-        ],
-        n_outcomes=n_labels,
-    )
+    tags, head_tags, sides = words.upos, words.of_head(words.upos), words.directions
+    return _label_given(
+        words, labels, n_labels,
+        ids(tags, words.feats, head_tags, sides),
+        ids(words.lemmas, tags, head_tags, sides),
+        ids(words.lemmas, tags, words.of_head(words.lemmas), sides),
+    )  # fmt: skip
 
 
 def label_given_markers(words: Words, labels: Int32, *, n_labels: int) -> Expected:
     """The relation given also the function words of the word, and its head's lemma."""
-    tags, sides = words.upos, words.directions
-    head_tags, head_lemmas = words.of_head(words.upos), words.of_head(words.lemmas)
-    return leave_one_out(
-        labels,
-        [
-            ids(tags),
-            ids(tags, head_tags, sides),
-            ids(tags, words.markers, head_tags, sides),
-            ids(tags, words.markers, words.feats, head_tags, sides),
-            ids(tags, words.markers, words.feats, head_lemmas, sides),
-        ],
-        n_outcomes=n_labels,
-    )
+    tags, head_tags, sides = words.upos, words.of_head(words.upos), words.directions
+    return _label_given(
+        words, labels, n_labels,
+        ids(tags, words.markers, head_tags, sides),
+        ids(tags, words.markers, words.feats, head_tags, sides),
+        ids(tags, words.markers, words.feats, words.of_head(words.lemmas), sides),
+    )  # fmt: skip
+
+
+def _label_given(words: Words, labels: Int32, n_labels: int, *closer: Int32) -> Expected:
+    """The relation given the tags, and then closer contexts, one after the other."""
+    tags, head_tags, sides = words.upos, words.of_head(words.upos), words.directions
+    contexts = [ids(tags), ids(tags, head_tags, sides), *closer]
+    return leave_one_out(labels, contexts, n_outcomes=n_labels)
 
 
 def attachments(words: Words) -> tuple[Int32, list[str]]:

@@ -31,7 +31,7 @@ cdef struct Index:
     const Cell *cells
 
 
-# What is called with each pattern that occurs, and after each unit (not of visit_candidate).
+# What is called with each pattern that occurs, and after each unit.
 ctypedef void (*Found)(void *context, int32_t position) noexcept nogil
 ctypedef void (*End)(void *context, int64_t unit) noexcept nogil
 
