@@ -12,6 +12,7 @@ import pytest
 from samples import sentence
 
 from tk_spacy.audit.backoff import leave_one_out
+from tk_spacy.audit.entries import outline
 from tk_spacy.audit.rarity import attachments, label_given_tags, rarities, tag
 from tk_spacy.audit.variation_ngrams import NIL, variation
 from tk_spacy.audit.words import EDGE, Words, ids
@@ -157,3 +158,9 @@ def test_audit_variation_by_tags_passes_over_other_words():
     _, found = ngrams(one, one, two, level="tags")
     assert found.margin[6] == pytest.approx(2 / 3)
     assert found.labels[6] == "det"
+
+
+def test_audit_outlines_an_arc_from_its_head():
+    words = Words.of([sentence(SLEEP)])
+    assert outline(words, 1) == "sleep -nsubj-> owls"
+    assert outline(words, 2) == "ROOT -root-> sleep"

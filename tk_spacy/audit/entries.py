@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tk_spacy.audit.proposals import Proposal
-from tk_spacy.audit.words import EDGE, Words
+from tk_spacy.audit.words import Words
 from tk_spacy.utils.array_types import Float64
 
 SYSTEMATIC = 5
@@ -150,7 +150,7 @@ def _count(arcs: Iterable[tuple[str, str, str, str]], pattern: Pattern, label: s
 
 
 def outline(words: Words, row: int) -> str:
-    """What stands there, in one line: "owls -nsubj-> sleep"; the root's child has EDGE as head."""
+    """What stands there, in one line: "sleep -nsubj-> owls"; ROOT is above a tree."""
     head = int(words.heads[row])
-    other = EDGE if head < 0 else words.forms[head]
+    other = "ROOT" if head < 0 else words.forms[head]
     return f"{other} -{words.deprels[row]}-> {words.forms[row]}"
