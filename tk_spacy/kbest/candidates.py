@@ -162,6 +162,15 @@ class CandidateList:
         """DEPREL of each word in candidate j."""
         return self.inventory.decode(self.labels[j].tolist())
 
+    def row_of(self, heads: Int32, labels: Int32) -> int:
+        """The row of a tree, int32[n] each.  Raises ValueError where it is not there."""
+        same = (self.heads == heads).all(axis=1) & (self.labels == labels).all(axis=1)
+        if not same.any():
+            raise ValueError(
+                "the tree is not in the candidate list; add it, with the parsers' scores"
+            )
+        return int(same.argmax())
+
     @classmethod
     def build(
         cls,
