@@ -58,7 +58,11 @@ def fitted(model: Reranker, pairs: Sequence[Pair], folds: int) -> tuple[Calibrat
         scout, _ = learn(model.schema, rest, model.settings)
         scores = scout.batch_scores([(sentences[i], lists[i]) for i in held])
         held_out += [
-            HeldOut(sentences[i], lists[i], model.combined(lists[i], own))
+            HeldOut(
+                sentences[i],
+                lists[i],
+                model.penalized(sentences[i], lists[i], model.combined(lists[i], own)),
+            )
             for i, own in zip(held, scores, strict=True)
         ]
     seconds = time.perf_counter() - started
@@ -71,9 +75,8 @@ def rows(model: Reranker, calibration: Calibration, pairs: Sequence[Pair]) -> li
     values: dict[str, dict[str, list[Any]]] = {k: {n: [] for n in names} for k in KINDS}
     right: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     ready = [(sentence, model.completed(sentence, trees)) for sentence, trees in pairs]
-    for (gold, trees), own in zip(ready, model.batch_scores(ready), strict=True):
-        final = model.combined(trees, own)
-        row = int(final.argmax())
+    for gold, decision in model.decisions(ready):
+        trees, final, row = decision.candidates, decision.final, decision.row
         sure = calibration.confidence(trees, final, row)
         heads = trees.heads == trees.heads[row]
         labels = trees.labels == trees.labels[row]

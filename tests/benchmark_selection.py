@@ -221,8 +221,8 @@ def of_space(
     own, speed = own_scores(data, found.reranker, threads)
     final = {
         part: [
-            found.reranker.combined(trees, scores)
-            for (_, trees), scores in zip(data.pairs[part], own[part], strict=True)
+            found.reranker.penalized(*pair, found.reranker.combined(pair[1], scores))
+            for pair, scores in zip(data.pairs[part], own[part], strict=True)
         ]
         for part in PARTS
     }

@@ -405,8 +405,8 @@ BUGS = [
     ),
     Bug(
         "the combination's weights are lost in the report",
-        "final = [kernel.combined(trees, s) for",
-        "final = [s for",
+        "[decision.row for decision in decisions]",
+        "_best(scores)",
         (REPORT,),
     ),
     Bug(

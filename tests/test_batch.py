@@ -51,10 +51,10 @@ def test_batch_reranks_a_kbest_file_as_the_reranker_does(tmp_path: Path) -> None
     (result,) = rerank([list_files()["test"]], tmp_path / "out.conllu")
     reranker = open_model(lists_training()[0]).reranker
     pairs = list(read_kbest(list_files()["test"], inventory=LabelInventory()))
-    rows = list(reranker.rerank(pairs, n_threads=1))
+    chosen = list(reranker.choices(pairs, n_threads=1))
     out = load_treebank(tmp_path / "out.conllu")
     changed = 0
-    for sentence, (_, trees), row in zip(out, pairs, rows, strict=True):
+    for sentence, (_, trees, row) in zip(out, chosen, strict=True):
         assert sentence.heads.tolist() == trees.heads[row].tolist()
         assert sentence.deprels == trees.deprels(row)
         other = zip(trees.deprels(trees.base), trees.deprels(row), strict=True)

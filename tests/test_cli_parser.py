@@ -16,8 +16,10 @@ from trainings import (
 )
 
 from tk_spacy.evaluation.attachment import evaluate
+from tk_spacy.evaluation.well_formed import count_violations, word_facts
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.well_formed import count_broken
 from tk_spacy.parsers.sampling.parser import read_parser
 from tk_spacy.treebank.conllu import load_treebank
 from tk_spacy.workflows.add_kernel import search_kernel
@@ -78,6 +80,38 @@ def test_cli_parse_writes_lists(parser: Path, tmp_path: Path) -> None:
     lists = [t for _, t in read_kbest(tmp_path / "a.conllu", inventory=LabelInventory())]
     assert {trees.sources for trees in lists} == {("sampling",)}
     assert 2 < max(map(len, lists)) <= 5
+
+
+def test_cli_parse_writes_well_formed_trees(parser: Path, tmp_path: Path) -> None:
+    def parsed(name: str, *more: object) -> Path:
+        result = invoke("parse", parser, treebank()["dev"], "-o", tmp_path / name, "-q", *more)
+        assert result.exit_code == 0, result.output
+        return tmp_path / name
+
+    plain, formed = parsed("plain"), parsed("formed", "--well-formed", "--threads", 1)
+    counts = [sum(count_violations(load_treebank(path)).values()) for path in (plain, formed)]
+    assert counts[1] < counts[0] / 2
+    again = parsed("again", "--well-formed", "--threads", 3)
+    assert again.read_bytes() == formed.read_bytes()
+    wide = parsed("wide", "--k", 5)
+    lists = read_kbest(wide, inventory=LabelInventory())
+    left_out = 0
+    for (sentence, trees), (_, kept) in zip(
+        lists,
+        read_kbest(parsed("lists", "--k", 5, "--well-formed"), inventory=LabelInventory()),
+        strict=True,
+    ):
+        words = word_facts(sentence)
+        broken, of_kept = count_broken(trees, words), count_broken(kept, words)
+        assert set(of_kept) == {of_kept[0]}
+        assert of_kept[0] <= broken.min()
+        assert kept.base == 0
+        left_out += len(trees) - len(kept)
+    assert left_out > 5
+    # Another command made the file.
+    result = invoke("parse", parser, treebank()["dev"], "-o", formed, "--json")
+    assert json.loads(result.stdout)["files"][0]["status"] == "done"
+    assert formed.read_bytes() == plain.read_bytes()
 
 
 def test_cli_add_kernel(parser: Path, tmp_path: Path) -> None:

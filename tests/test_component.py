@@ -48,7 +48,7 @@ def test_component_chooses_what_the_reranker_chooses(nlp):
     model = trained_model()
     changed = 0
     for sentence, found in zip(sentences, source.candidates(sentences, k=K), strict=True):
-        best = model.choose(sentence, found, n_threads=1)
+        best = model.decide(sentence, found, n_threads=1).row
         doc = nlp(doc_from_sentence(nlp.vocab, sentence))
         reranked = sentence_from_doc(doc)
         np.testing.assert_array_equal(reranked.heads, found.heads[best])
@@ -125,7 +125,7 @@ def test_component_uses_a_backward_twin_unless_the_model_learnt_without(tmp_path
         # The model is one of the time when both scores had one name.
         source = SpacySource(nlp, backward=backward, names=("spacy",))
         for sentence, trees_ in zip(sentences, source.candidates(sentences, k=K), strict=True):
-            best = model.choose(sentence, trees_, n_threads=1)
+            best = model.decide(sentence, trees_, n_threads=1).row
             doc = nlp(doc_from_sentence(nlp.vocab, sentence))
             np.testing.assert_array_equal(sentence_from_doc(doc).heads, trees_.heads[best])
             outcomes.append(predictions([doc]))

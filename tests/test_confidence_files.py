@@ -105,26 +105,32 @@ def rerank(model: Path, out: Path, *more: object) -> str:
 
 
 @needs_sklearn
-def test_cli_rerank_writes_what_the_model_says(tmp_path):
+@pytest.mark.parametrize("more", [(), ("--well-formed",)])
+def test_cli_rerank_writes_what_the_model_says(tmp_path, more):
     model = lists_training()[0]
-    plain = rerank(model, tmp_path / "plain.conllu")
+    plain = rerank(model, tmp_path / "plain.conllu", *more)
     assert "Prob=" not in plain
-    rerank(model, tmp_path / "sure.conllu", "--confidence")
+    rerank(model, tmp_path / "sure.conllu", "--confidence", *more)
     found = load_treebank(tmp_path / "sure.conllu")
     before = load_treebank(tmp_path / "plain.conllu")
     reranker = open_model(model).reranker
     pairs = read_kbest(list_files()["test"], inventory=LabelInventory())
+    repaired = 0
     for sentence, own, (given, trees) in zip(found, before, pairs, strict=True):
-        final = reranker.final_scores(given, trees, n_threads=1)
-        expected = reranker.confidence(trees, final)
+        decision = reranker.decide(given, trees, well_formed=bool(more), n_threads=1)
+        repaired += len(decision.repairs)
+        expected = reranker.confidence(decision.candidates, decision.final, decision.row)
         said = read_confidence(sentence)
         assert said.heads.tolist() == pytest.approx(expected.heads.tolist(), abs=6e-5)
         assert said.labels.tolist() == pytest.approx(expected.labels.tolist(), abs=6e-5)
         assert said.tree == pytest.approx(expected.tree, abs=6e-5)
         assert sentence.heads.tolist() == own.heads.tolist()
         assert sentence.comments[:-1] == own.comments
+    assert repaired
     # Another command made the file: it is made again.
-    result = invoke("rerank", model, list_files()["test"], "-o", tmp_path / "sure.conllu", "--json")
+    result = invoke(
+        "rerank", model, list_files()["test"], "-o", tmp_path / "sure.conllu", "--json", *more
+    )
     assert json.loads(result.stdout)["files"][0]["status"] == "done"
     assert (tmp_path / "sure.conllu").read_text(encoding="utf-8") == plain
 

@@ -14,9 +14,11 @@ from test_combiner import three_parsers
 from test_kernel import choices_of
 
 from tk_spacy.ensemble.combiner.model import COMBINER
+from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.features.part_types import PART_TYPES, part_type
 from tk_spacy.features.schema import FIRST_ID, Schema
 from tk_spacy.features.templates import FEATURE_TYPES
+from tk_spacy.kbest.well_formed import count_broken, list_violations
 from tk_spacy.kernels.hashed_kernel import without_parts
 from tk_spacy.kernels.pruning import slot_form
 from tk_spacy.kernels.support import Support
@@ -24,11 +26,13 @@ from tk_spacy.kernels.template_kernel import slot_layout
 from tk_spacy.reranker.compression import hashed, pruned
 from tk_spacy.reranker.examples import Example, Examples
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.penalties import Penalties
 from tk_spacy.reranker.score_split import (
     COMBINED,
     KERNEL,
     LIST,
     MANUAL,
+    PENALTIES,
     SELECTED,
     split_scores,
 )
@@ -74,6 +78,10 @@ def made_from(reranker: Reranker, kind: str) -> Reranker:
                 reranker.support, reranker.schema, most=500
             ),
         )  # fmt: skip
+    if kind == "penalties":
+        found = [list_violations(t, word_facts(s)).at for s, t in zip(GOLD, LISTS, strict=True)]
+        kinds = sorted(set().union(*found))
+        return replace(reranker, penalties=Penalties({k: 0.3 + i for i, k in enumerate(kinds)}))
     if kind == "no kernel":
         return replace(reranker, support=without_parts(reranker.support), examples=None)
     return reranker
@@ -83,17 +91,21 @@ def made_from(reranker: Reranker, kind: str) -> Reranker:
     ("name", "kind", "components"),
     [
         ("every", "", {COMBINED, KERNEL, MANUAL, LIST, f"{MANUAL}: frame", f"{MANUAL}: span"}),
+        ("every", "penalties", {COMBINED, KERNEL, MANUAL, LIST, PENALTIES}),
         ("every", "selected", {COMBINED, SELECTED}),
         ("every", "no kernel", {COMBINED, MANUAL, LIST}),
         ("arcs", "", {KERNEL, MANUAL, LIST, f"{MANUAL}: span"}),
         ("arcs", "map", {KERNEL, MANUAL, LIST}),
+        ("arcs", "penalties", {KERNEL, MANUAL, LIST, PENALTIES}),
     ],
 )
 def test_components_sum_to_the_final_scores(request, name, kind, components):
     reranker = made_from(request.getfixturevalue(name), kind)
+    repaired = 0
     for sentence, trees in zip(GOLD, LISTS, strict=True):
         made = split_scores(reranker, sentence, trees, n_threads=1)
-        completed, split, details = made.candidates, made.scores, made.details
+        completed, split, details = made.decision.candidates, made.scores, made.details
+        repaired += len(made.decision.repairs)
         final = reranker.final_scores(sentence, completed, n_threads=1)
         assert components <= split.by_arc.keys() | split.by_tree.keys()
         for row in range(len(completed)):
@@ -104,6 +116,7 @@ def test_components_sum_to_the_final_scores(request, name, kind, components):
             np.testing.assert_allclose(
                 sum(details.values()), split.by_tree[LIST], rtol=1e-9, atol=1e-12
             )
+    assert bool(repaired) == (kind == "penalties")
     if name == "arcs":
         assert reranker.combination is not None
         weighed = [source for source, beta in reranker.combination.betas.items() if beta]
@@ -114,10 +127,10 @@ def test_components_sum_to_the_final_scores(request, name, kind, components):
 def test_the_combiner_is_told_by_arc_unless_the_list_is_completed_already(every):
     sentence, trees = GOLD[0], LISTS[0]
     made = split_scores(every, sentence, trees)
-    completed, split = made.candidates, made.scores
+    completed, split = made.decision.candidates, made.scores
     again = split_scores(every, sentence, completed)
     other = again.scores
-    assert again.candidates is completed
+    assert again.decision.candidates is completed
     assert COMBINED in split.by_arc
     assert COMBINED in other.by_tree
     np.testing.assert_allclose(split.by_arc[COMBINED].sum(axis=1), other.by_tree[COMBINED])
@@ -162,7 +175,7 @@ def test_kernel_scores_of_arcs_are_counted_property_by_property(every):
     checked = 0
     for sentence, trees in list(zip(GOLD, LISTS, strict=True))[:4]:
         made = split_scores(every, sentence, trees)
-        completed, split = made.candidates, made.scores
+        completed, split = made.decision.candidates, made.scores
         final = every.final_scores(sentence, completed)
         expected: dict[tuple[int, int], float] = defaultdict(float)
         for name in PART_TYPES:
@@ -260,6 +273,47 @@ def test_winner_and_other_trees(every):
         every.explain(sentence, trees, tree=([0, 1], ["root"]))
     document = json.loads(json.dumps(made.to_dict(), allow_nan=False))
     assert document["trees"][0]["score"] == made.trees[0].score
+
+
+@pytest.mark.parametrize(("kind", "well_formed"), [("penalties", False), ("", True)])
+def test_what_is_explained_is_what_is_chosen(every, kind, well_formed):
+    """Repaired trees are explained, and those that may not be chosen are no runners-up."""
+    reranker = made_from(every, kind)
+    of_repairs = 0
+    for sentence, trees in zip(GOLD, LISTS, strict=True):
+        made = reranker.explain(sentence, trees, well_formed=well_formed, n_threads=1)
+        ((_, decision),) = reranker.decisions(
+            [(sentence, trees)], well_formed=well_formed, n_threads=1
+        )
+        among, order = decision.candidates, decision.order
+        assert made.n_candidates == len(among)
+        for place, (row, tree) in enumerate(zip(order, made.trees, strict=False)):
+            assert list(tree.heads) == among.heads[row].tolist()
+            assert tree.deprels == among.deprels(row)
+            assert tree.score == decision.final[row]
+            assert tree.rank == place + 1
+            violations = list_violations(among, word_facts(sentence)).at
+            expected = {
+                kind: int(at[row].sum()) for kind, at in violations.items() if at[row].any()
+            }
+            assert tree.violations == expected
+        assert len(made.trees) == min(2, int(decision.eligible.sum()))
+        if kind:
+            broken = -reranker.penalties.of(among, word_facts(sentence))
+            assert [tree.by_tree[PENALTIES] for tree in made.trees] == [
+                broken[row] for row in order[:2]
+            ]
+        else:
+            totals = count_broken(among, word_facts(sentence))
+            assert all(sum(tree.violations.values()) == totals.min() for tree in made.trees)
+        heads = [item.heads.tolist() for item in decision.repairs]
+        of_repairs += any(list(tree.heads) in heads for tree in made.trees)
+        # A tree that may not be chosen can be asked for, and comes last.
+        last = among.heads[order[-1]].tolist(), among.deprels(order[-1])
+        if len(order) > 1:
+            asked = reranker.explain(sentence, trees, tree=last, well_formed=well_formed)
+            assert asked.trees[1].rank == len(among)
+    assert of_repairs
 
 
 def test_a_model_without_examples_names_sentences_by_number(every):

@@ -36,6 +36,7 @@ from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.reranker import assessment as assessment_module
 from tk_spacy.reranker.assessment import assess
+from tk_spacy.reranker.decision import Decision
 from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
 from tk_spacy.workflows.model import open_model
@@ -150,10 +151,23 @@ class StubReranker:
         self.threads.add(n_threads)
         return [self.cases[id(s)].row_scores[self.name] for s, _ in pairs]
 
-    def combined(self, trees: CandidateList, scores: np.ndarray) -> np.ndarray:
+    def decide(
+        self,
+        sentence: Sentence,
+        trees: CandidateList,
+        scores: np.ndarray,
+        *,
+        n_threads: int | None = None,
+    ) -> Decision:
+        self.threads.add(n_threads)
         case = self.by_list[id(trees)]
+        assert case is self.cases[id(sentence)]
         assert scores is case.row_scores[self.name]  # its own, not the base reranker's
-        return case.row_scores["final system"]
+        # The same trees in another order, as where repaired ones come to them.
+        order = np.arange(len(trees))[::-1]
+        turned = replace(trees, heads=trees.heads[order], labels=trees.labels[order], checked=None)
+        final = case.row_scores["final system"][order]
+        return Decision(turned, final, np.ones(len(trees), dtype=np.bool_))
 
 
 @pytest.fixture(scope="module")
@@ -358,10 +372,13 @@ def test_a_training_reports_each_system_on_each_part(
             "first of the list": lambda _, trees: 0,
             "base reranker": lambda s, trees: int(base.scores(s, trees).argmax()),
             "kernel reranker": lambda s, trees: int(model.scores(s, trees).argmax()),
-            "final system": lambda s, trees: int(model.final_scores(s, trees).argmax()),
         }
-        for name, row in chosen.items():
-            expected = chosen_scores(gold, path, row)
+        expected_of = {name: chosen_scores(gold, path, row) for name, row in chosen.items()}
+        # It may have repaired trees, which are in no file.
+        pairs = list(read_kbest(path, inventory=LabelInventory()))
+        final = [(t.heads[j].tolist(), t.deprels(j)) for _, t, j in model.choices(pairs)]
+        expected_of["final system"] = plain_scores(gold, final)
+        for name, expected in expected_of.items():
             assert shown(rows[name]) == pytest.approx(expected), (part, name)
             seen.add((part, round(expected["uas"], 6), round(expected["las"], 6)))
         saved = json.loads((tmp_path / "model" / "meta.json").read_text(encoding="utf-8"))

@@ -52,11 +52,15 @@ def test_reranker_is_the_same_after_disk_bytes_and_pickle(trained, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]
 
 
+def rows_of(choices) -> list[int]:
+    return [row for *_, row in choices]
+
+
 def test_reranker_batches_and_threads_do_not_matter(trained):
     reranker, pairs = trained
-    single = [reranker.choose(*pair, n_threads=1) for pair in pairs]
-    assert single == list(reranker.rerank(pairs, n_threads=2, batch_size=7))
-    assert single == list(reranker.rerank(iter(pairs), n_threads=1, batch_size=1000))
+    single = [reranker.decide(*pair, n_threads=1).row for pair in pairs]
+    assert single == rows_of(reranker.choices(pairs, n_threads=2, batch_size=7))
+    assert single == rows_of(reranker.choices(iter(pairs), n_threads=1, batch_size=1000))
 
 
 def test_reranker_choices_come_with_their_sentences(trained):
@@ -64,7 +68,7 @@ def test_reranker_choices_come_with_their_sentences(trained):
     for n_threads in (1, 2):
         chosen = list(reranker.choices(iter(pairs), n_threads=n_threads, batch_size=4))
         assert [(sentence, trees) for sentence, trees, _ in chosen] == pairs
-        assert [row for *_, row in chosen] == [reranker.choose(*pair) for pair in pairs]
+        assert [row for *_, row in chosen] == [reranker.decide(*pair).row for pair in pairs]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -75,10 +79,12 @@ def test_reranker_raises_errors_of_reading_behind_the_batches_before(trained, n_
         yield from pairs[:10]
         raise OSError("the disk is gone")
 
-    rows = reranker.rerank(failing(), n_threads=n_threads, batch_size=4)
-    assert [next(rows) for _ in range(8)] == [reranker.choose(*pair) for pair in pairs[:8]]
+    choices = reranker.choices(failing(), n_threads=n_threads, batch_size=4)
+    assert [next(choices)[2] for _ in range(8)] == [
+        reranker.decide(*pair).row for pair in pairs[:8]
+    ]
     with pytest.raises(OSError, match="the disk is gone"):
-        next(rows)
+        next(choices)
     assert "ahead" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -86,11 +92,11 @@ def test_reranker_raises_errors_of_reading_behind_the_batches_before(trained, n_
 def test_reranker_may_be_left_early(trained, n_threads):
     reranker, pairs = trained
     read = []
-    rows = reranker.rerank(
+    choices = reranker.choices(
         (read.append(pair) or pair for pair in pairs), n_threads=n_threads, batch_size=2
     )
-    next(rows)
-    rows.close()
+    next(choices)
+    choices.close()
     assert len(read) <= 6
     assert "ahead" not in [thread.name for thread in threading.enumerate()]
 
@@ -99,15 +105,15 @@ def test_reranker_may_be_left_early(trained, n_threads):
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_reranker_in_a_forked_child_neither_hangs_nor_starts_a_thread(trained):
     reranker, pairs = trained
-    expected = list(reranker.rerank(pairs, n_threads=2, batch_size=7))
+    expected = rows_of(reranker.choices(pairs, n_threads=2, batch_size=7))
     pid = os.fork()
     if not pid:
         signal.alarm(60)  # ends it where it hangs
         same = False
         try:
-            rows = reranker.rerank(pairs, n_threads=2, batch_size=7)
-            same = next(rows) == expected[0] and threading.active_count() == 1
-            same = same and list(rows) == expected[1:]
+            choices = reranker.choices(pairs, n_threads=2, batch_size=7)
+            same = next(choices)[2] == expected[0] and threading.active_count() == 1
+            same = same and rows_of(choices) == expected[1:]
         finally:
             os._exit(0 if same else 1)
     _, status = os.waitpid(pid, 0)

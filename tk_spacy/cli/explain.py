@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.file_commands import OneInputOption, TagsOption, chosen
+from tk_spacy.cli.file_commands import OneInputOption, TagsOption, WellFormed, chosen
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import OptionError, UserError
@@ -22,6 +22,7 @@ from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.workflows.explain import explain
 from tk_spacy.workflows.explanation_words import (
     arc_line,
+    broken_words,
     marked_words,
     share_line,
     shared_line,
@@ -77,6 +78,7 @@ def explain_cli(
     ] = None,
     tags: TagsOption = "auto",
     form: OneInputOption = "auto",
+    well_formed: WellFormed = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a page that is there.")
     ] = False,
@@ -87,9 +89,9 @@ def explain_cli(
     """Explain why the reranker chose the tree of a sentence, and not another one.
 
     Shows the winner and the runner-up, the arcs in which they differ, and the scores of both, split
-    by parsers, arc combiner, features of the list, manual features and kernel; and for the kernel
-    the training examples that matter most: the sentence, its words, their weight, and what they
-    have in common with the words here. The parts sum to the scores.
+    by parsers, arc combiner, features of the list, manual features, kernel and penalties on what is
+    ill-formed; and for the kernel the training examples that matter most: the sentence, its words,
+    their weight, and what they have in common with the words here. The parts sum to the scores.
 
         tk-spacy explain model test.conllu --sent-id s12
 
@@ -113,6 +115,7 @@ def explain_cli(
                 k=k,
                 tags=chosen("--tags", tags, TAG_CHOICES),
                 form=chosen("--input", form, INPUT_FORMS),
+                well_formed=well_formed,
                 n_threads=threads,
                 progress=progress,
             )
@@ -157,6 +160,11 @@ def _tables(explanation: Explanation) -> list[Table]:
     ]
     scores = [tree.score for tree in explanation.trees]
     ranks = ", ".join(f"{tree.role} {tree.rank}" for tree in explanation.trees)
+    broken = [
+        f"The {tree.role} breaks constraints of well-formed trees: {words}."
+        for tree in explanation.trees
+        if (words := broken_words(tree))
+    ]
     tables = [
         Table(
             title="What the scores are made of",
@@ -166,7 +174,7 @@ def _tables(explanation: Explanation) -> list[Table]:
                 *numbers,
             ),
             rows=(*rows, ("final score", "", *_with_difference(scores))),
-            notes=(f"Ranks among {explanation.n_candidates} trees: {ranks}.",),
+            notes=(f"Ranks among {explanation.n_candidates} trees: {ranks}.", *broken),
         )
     ]
     features = strongest_features(explanation)

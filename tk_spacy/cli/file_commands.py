@@ -45,6 +45,16 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
 ]
 
+WellFormed = Annotated[
+    bool,
+    typer.Option(
+        "--well-formed",
+        help="Choose only among the trees of a list that break the fewest of UD's constraints (one "
+        "subject and one object a head, function words and punctuation without dependents, ...), "
+        "repaired copies of the best trees among them.",
+    ),
+]
+
 DepsOption = Annotated[
     str,
     typer.Option(

@@ -15,6 +15,7 @@ from tk_spacy.cli.file_commands import (
     Output,
     Overwrite,
     TagsOption,
+    WellFormed,
     chosen,
     run_on_files,
 )
@@ -56,6 +57,7 @@ def parse_cli(
     deps: DepsOption = "blank",
     tags: TagsOption = "auto",
     form: InputOption = "auto",
+    well_formed: WellFormed = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Threads = None,
@@ -91,6 +93,7 @@ def parse_cli(
             k=k,
             tags=chosen("--tags", tags, TAG_CHOICES),
             form=chosen("--input", form, INPUT_FORMS),
+            well_formed=well_formed,
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

@@ -17,6 +17,7 @@ from tk_spacy.cli.file_commands import (
     Overwrite,
     ParserFile,
     TagsOption,
+    WellFormed,
     chosen,
     named_files,
     run_on_files,
@@ -51,6 +52,7 @@ def rerank_cli(
     deps: DepsOption = "blank",
     tags: TagsOption = "auto",
     form: InputOption = "auto",
+    well_formed: WellFormed = False,
     confidence: Annotated[
         bool,
         typer.Option(
@@ -94,6 +96,7 @@ def rerank_cli(
             parser_files=named_files(parser_file, old_parser_file),
             tags=chosen("--tags", tags, TAG_CHOICES),
             form=chosen("--input", form, INPUT_FORMS),
+            well_formed=well_formed,
             confidence=confidence,
             overwrite=overwrite,
             processes=jobs,

@@ -19,6 +19,7 @@ from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.pipeline.long_docs import cut_sentence
 from tk_spacy.pipeline.sources import DocSource
 from tk_spacy.reranker.calibration import Confidence
+from tk_spacy.reranker.decision import Decision
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.spacy_io.conversion import to_spacy_label
 from tk_spacy.spacy_io.doc_trees import DocSentence
@@ -36,8 +37,9 @@ class Choice:
     confidence: probability of the chosen tree; of a model without calibration the softmax of the
         final scores, 1 for a single candidate; None where the Doc's tree could not be used.
     sure: all probabilities, of a model with calibration.
-    margin: the chosen tree's final score minus the next best; None below two candidates.
-    n_candidates: trees compared, the Doc's own included; 0 where it could not be used.
+    margin: the chosen tree's final score minus the next best; None where there is no other.
+    n_candidates: trees compared, the Doc's own included, those left out that are not well-formed
+        enough; 0 where it could not be used.
     candidates: the best trees as `doc._.tk_candidates` has them, where they are asked for.
     explanation: of the choice, JSON values (see `Explanation`); None where it was not asked for,
         without a choice, and for a sentence in pieces.
@@ -87,13 +89,14 @@ def choose_trees(
     kept: int = 0,
     n_threads: int | None = None,
     explains: bool = False,
+    well_formed: bool = False,
 ) -> Iterator[Choice]:
     """The choice for each sentence, in order; the Docs stay as they are.
 
-    explains: explain each choice, too.
-
     sources: the parsers, which share the inventory; the Docs' own trees are taken for the first's.
     kept: trees that a choice keeps, at most, the best ones.
+    explains: explain each choice, too.
+    well_formed: only the best-formed trees are chosen from (see `Reranker.decide`).
     For each piece of a long sentence there is a choice of its own (see `long_sentences`); of such a
     sentence the chosen tree alone is kept.
     """
@@ -102,7 +105,7 @@ def choose_trees(
         pieces = [piece for own in cuts for piece in own]
         found = _choices(
             reranker, sources, pieces, inventory=inventory, k=k, kept=kept,
-            n_threads=n_threads, explains=explains,
+            n_threads=n_threads, explains=explains, well_formed=well_formed,
         )  # fmt: skip
         for sentence, own in zip(batch, cuts, strict=True):
             chosen = [next(found) for _ in own]
@@ -119,40 +122,42 @@ def _choices(
     kept: int,
     n_threads: int | None,
     explains: bool,
+    well_formed: bool,
 ) -> Iterator[Choice]:
     asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
     lists = _candidates(asked, sources, inventory=inventory, k=k, n_threads=n_threads)
     pairs = []
+    repairs = well_formed or reranker.penalties.weights
     for sentence, trees in zip(asked, lists, strict=True):
         # A single tree that is not the Doc's own replaces nothing.
-        wanted = kept or reranker.calibration is not None
+        wanted = kept or repairs or reranker.calibration is not None
         if len(trees) > 1 or (wanted and _is_own(sentence, trees, 0)):
             pairs.append((sentence, reranker.completed(sentence.plain, trees)))
     scores = reranker.batch_scores([(s.plain, trees) for s, trees in pairs], n_threads=n_threads)
-    choices = {
-        id(sentence): _choose(reranker, sentence, trees, reranker.combined(trees, own), kept)
-        for (sentence, trees), own in zip(pairs, scores, strict=True)
-    }
+    choices = {}
+    for (sentence, trees), own in zip(pairs, scores, strict=True):
+        decision = reranker.decide(
+            sentence.plain, trees, own, well_formed=well_formed, n_threads=n_threads
+        )
+        choices[id(sentence)] = _choose(reranker, sentence, decision, kept)
     if explains:
         for sentence, trees in zip(asked, lists, strict=True):
             if id(sentence) in choices:
-                made = reranker.explain(sentence.plain, trees, n_threads=n_threads).to_dict()
-                choices[id(sentence)] = replace(choices[id(sentence)], explanation=made)
+                made = reranker.explain(
+                    sentence.plain, trees, well_formed=well_formed, n_threads=n_threads
+                )
+                choices[id(sentence)] = replace(choices[id(sentence)], explanation=made.to_dict())
     for sentence in batch:
         yield choices.get(id(sentence)) or _no_choice(sentence, reranker, kept)
 
 
-def _choose(
-    reranker: Reranker,
-    sentence: DocSentence,
-    trees: CandidateList,
-    final: NDArray[np.float64],
-    kept: int,
-) -> Choice:
-    best = int(final.argmax())
+def _choose(reranker: Reranker, sentence: DocSentence, decision: Decision, kept: int) -> Choice:
+    trees, final = decision.candidates, decision.final
+    rows = decision.order[: int(decision.eligible.sum())]
+    best = rows[0]
     heads, deprels = trees.heads[best], trees.deprels(best)
     sure = reranker.confidence(trees, final, best)
-    plain = np.exp(final - final[best])
+    plain = np.exp(np.where(decision.eligible, final, -np.inf) - final[best])
     plain /= plain.sum()
     shown = None
     if kept:
@@ -161,14 +166,14 @@ def _choose(
                 sentence, trees.heads[row], trees.deprels(row), float(final[row]),
                 float((plain if sure is None else sure.trees)[row]),
             )
-            for row in np.argsort(-final, kind="stable")[:kept].tolist()
+            for row in rows[:kept]
         ]  # fmt: skip
     return Choice(
         sentence=sentence,
         tree=None if _is_own(sentence, trees, best) else (heads, deprels),
         confidence=float(plain[best]) if sure is None else sure.tree,
-        margin=float(final[best] - np.delete(final, best).max()) if len(trees) > 1 else None,
-        n_candidates=len(trees),
+        margin=float(final[best] - final[rows[1]]) if len(rows) > 1 else None,
+        n_candidates=len(rows),
         sure=sure,
         candidates=shown,
     )

@@ -65,6 +65,7 @@ MULTIWORD = "multiword"
         "k": 25,
         "candidates": 0,
         "n_threads": None,
+        "well_formed": False,
         "scorer": DEPENDENCY_SCORER,
     },
     default_score_weights=SCORE_WEIGHTS,
@@ -77,12 +78,13 @@ def make_tk_reranker(
     k: int,
     candidates: int,
     n_threads: int | None,
+    well_formed: bool,
     scorer: Callable[..., ScoreDict] | None,
 ) -> "TkReranker":
     """Make the component; its config is described at `TkReranker`."""
     return TkReranker(
         nlp, name, source=source, search=search, k=k, candidates=candidates,
-        n_threads=n_threads, scorer=scorer,
+        n_threads=n_threads, well_formed=well_formed, scorer=scorer,
     )  # fmt: skip
 
 
@@ -96,6 +98,7 @@ def add_reranker(
     k: int = 25,
     candidates: int = 0,
     n_threads: int | None = None,
+    well_formed: bool = False,
 ) -> "TkReranker":
     """Add a `tk_reranker` with a trained model at the end of a pipeline, and return it.
 
@@ -107,7 +110,7 @@ def add_reranker(
     source = sources[0] if len(sources) == 1 else sources
     config = {
         "source": source, "search": search, "k": k, "candidates": candidates,
-        "n_threads": n_threads,
+        "n_threads": n_threads, "well_formed": well_formed,
     }  # fmt: skip
     return add_component(nlp, TkReranker, reranker, factory=TK_RERANKER, name=name, config=config)
 
@@ -125,6 +128,9 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                the first of several parsers searches longer for a list than it did for that tree.
     candidates: trees of a sentence that `doc._.tk_candidates` keeps, at most; 0 for none.
     n_threads: of the kernel, None for all that are available.
+    well_formed: only the candidates that break the fewest of UD's constraints are chosen from,
+               repaired ones among them (see `Reranker.decide`); all others are left out of counts,
+               margin and `doc._.tk_candidates`.
     scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     Only heads and labels of words change.  A sentence stays as it is where there is nothing to
@@ -174,17 +180,21 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         k: int = 25,
         candidates: int = 0,
         n_threads: int | None = None,
+        well_formed: bool = False,
         scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
         self.sources = (source,) if isinstance(source, str) else tuple(source)
         check_config(name, sources=self.sources, search=search, k=k, n_threads=n_threads)
         check_count(name, "candidates", candidates, at_least=0)
+        if not isinstance(well_formed, bool):
+            raise UserError(f"{name}: well_formed is {well_formed!r}; it must be true or false")
         register_extension()
         super().__init__(nlp, name, scorer=scorer)
         self.search = search
         self.k = k
         self.candidates = candidates
         self.n_threads = n_threads
+        self.well_formed = well_formed
         self.explains = False
         self._inventory: Any = None
 
@@ -235,6 +245,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             kept=self.candidates,
             n_threads=self.n_threads,
             explains=self.explains,
+            well_formed=self.well_formed,
         )
         return [[next(choices) for _ in own] for own in sentences]
 

@@ -135,6 +135,7 @@ def count_choices(
     systems = (BASE_PARSER, *further.values(), *SYSTEMS[1:])
     chosen: dict[str, list[int]] = {name: [] for name in (*systems, _LABELLED_ORACLE)}
     voted: list[Sentence] = []
+    decided: list[CandidateList] = []
     own = KERNEL_RERANKER if kernel.settings.kernel_parts else BASE_RERANKER
     seconds = 0.0
     for start in range(0, len(gold), BATCH):
@@ -153,19 +154,24 @@ def count_choices(
             chosen[BASE_RERANKER] += _best(base.batch_scores(batch, n_threads=n_threads))
         started = time.perf_counter()
         scores = kernel.batch_scores(batch, n_threads=n_threads)
-        final = [kernel.combined(trees, s) for (_, trees), s in zip(batch, scores, strict=True)]
-        chosen[FINAL] += _best(final)
+        decisions = [
+            kernel.decide(*pair, own_scores, n_threads=n_threads)
+            for pair, own_scores in zip(batch, scores, strict=True)
+        ]
+        chosen[FINAL] += [decision.row for decision in decisions]
+        decided += [decision.candidates for decision in decisions]
         seconds += time.perf_counter() - started
         chosen[own] += _best(scores)
         if progress is not None:
             progress(start + len(batch), len(gold))
     completed = [trees for _, trees in pairs]
-    final_trees = _with_trees(gold, completed, chosen[FINAL])
+    final_trees = _with_trees(gold, decided, chosen.pop(FINAL))
     counts = {
         name: count_sentences(gold, _with_trees(gold, completed, rows))
         for name, rows in chosen.items()
         if rows
     }
+    counts[FINAL] = count_sentences(gold, final_trees)
     if voted:
         counts[VOTE] = count_sentences(gold, voted)
     return Choices(

@@ -13,15 +13,17 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.features.encoder import PartLists
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.well_formed import list_violations
 from tk_spacy.kernels.support import Support
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.influences import Influence, InfluenceFinder
 from tk_spacy.reranker.score_split import MODIFIER, SplitModel, scale_of, split_scores
 from tk_spacy.treebank.sentence import Sentence
-from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.array_types import Int32
 
 Role = Literal["winner", "runner-up", "given"]
 EXAMPLES = 3
@@ -32,9 +34,11 @@ EXAMPLES = 3
 class ExplainedTree:
     """A tree and its score.
 
-    role: in the comparison.  rank: by the final score, from 1 on.  heads, deprels: of the n words.
+    role: in the comparison.  rank: by the final score, from 1 on; trees that may not be chosen,
+    as they are not well-formed enough, come after all others.  heads, deprels: of the n words.
     score: the final one.  by_arc: by component what it gives the arc into each word.  by_tree: by
     component what it gives the tree as a whole.  They sum to the score.
+    violations: how often it breaks which constraints of well-formed trees.
     details: by its name, what each feature of the list gives (summed in by_tree).
     """
 
@@ -43,6 +47,7 @@ class ExplainedTree:
     heads: tuple[int, ...]
     deprels: tuple[str, ...]
     score: float
+    violations: Mapping[str, int]
     by_arc: Mapping[str, tuple[float, ...]]
     by_tree: Mapping[str, float]
     details: Mapping[str, float]
@@ -55,6 +60,7 @@ class ExplainedTree:
             "heads": list(self.heads),
             "deprels": list(self.deprels),
             "score": self.score,
+            "violations": dict(self.violations),
             "by_arc": {name: list(values) for name, values in self.by_arc.items()},
             "by_tree": dict(self.by_tree),
             "list_features": dict(self.details),
@@ -146,10 +152,7 @@ def find_row(candidates: CandidateList, heads: Sequence[int], deprels: Sequence[
             f"the tree has {len(wanted)} heads and {len(labels)} labels, the sentence has "
             f"{candidates.n_words} words"
         )
-    same = (candidates.heads == wanted).all(axis=1) & (candidates.labels == labels).all(axis=1)
-    if not same.any():
-        raise ValueError("the tree is not in the candidate list; add it, with the parsers' scores")
-    return int(same.argmax())
+    return candidates.row_of(wanted, labels)
 
 
 class ExplainedModel(SplitModel, Protocol):
@@ -170,12 +173,6 @@ class ExplainedModel(SplitModel, Protocol):
         """The sentences that they came from."""
         ...
 
-    def final_scores(
-        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
-    ) -> Float64:
-        """The final score of every candidate: float64[k]."""
-        ...
-
 
 def explain(
     model: ExplainedModel,
@@ -184,26 +181,28 @@ def explain(
     *,
     tree: tuple[Sequence[int], Sequence[str]] | None = None,
     most: int = EXAMPLES,
+    well_formed: bool = False,
     n_threads: int | None = None,
 ) -> Explanation:
     """Why the best tree of a list scores more than another one; see `Reranker.explain`."""
-    split = split_scores(model, sentence, candidates, n_threads=n_threads)
-    completed = split.candidates
-    final = model.final_scores(sentence, completed, n_threads=n_threads)
-    order = np.argsort(-final, kind="stable").tolist()
+    split = split_scores(model, sentence, candidates, well_formed=well_formed, n_threads=n_threads)
+    decision, among = split.decision, split.decision.candidates
+    order = decision.order
     rows: list[tuple[int, Role]] = [(order[0], "winner")]
-    other = order[0] if tree is None else find_row(completed, *tree)
+    other = order[0] if tree is None else find_row(among, *tree)
     if other != order[0]:
         rows.append((other, "given"))
-    elif len(order) > 1:
+    elif decision.eligible.sum() > 1:
         rows.append((order[1], "runner-up"))
+    broken = list_violations(among, word_facts(sentence)).at
     trees = tuple(
         ExplainedTree(
             role=role,
             rank=order.index(row) + 1,
-            heads=tuple(completed.heads[row].tolist()),
-            deprels=completed.deprels(row),
-            score=float(final[row]),
+            heads=tuple(among.heads[row].tolist()),
+            deprels=among.deprels(row),
+            score=float(decision.final[row]),
+            violations={kind: n for kind, at in broken.items() if (n := int(at[row].sum()))},
             by_arc={name: tuple(part[row].tolist()) for name, part in split.scores.by_arc.items()},
             by_tree={name: float(part[row]) for name, part in split.scores.by_tree.items()},
             details={name: float(part[row]) for name, part in split.details.items()},
@@ -213,12 +212,12 @@ def explain(
     arcs: tuple[DifferingArc, ...] = ()
     if len(rows) > 1:
         pair = rows[0][0], rows[1][0]
-        arcs = _differing_arcs(model, sentence, completed, pair, most=most)
+        arcs = _differing_arcs(model, sentence, among, pair, most=most)
     return Explanation(
         sent_id=sentence.sent_id,
         forms=sentence.forms,
         upos=sentence.upos,
-        n_candidates=len(completed),
+        n_candidates=len(among),
         trees=trees,
         arcs=arcs,
         has_examples=model.examples is not None,

@@ -23,7 +23,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.hashed_kernel import without_parts
 from tk_spacy.reranker.interpolation import TuningList, TuningMetric, tune
 from tk_spacy.reranker.model import Pair, Reranker
-from tk_spacy.reranker.training import learn, prepare_lists, with_gold
+from tk_spacy.reranker.training import dev_penalties, learn, prepare_lists, with_gold
 from tk_spacy.selection.basic import BasicFeatures
 from tk_spacy.selection.combinations.expanding import expand
 from tk_spacy.selection.combinations.learning import mine_combinations, relearned
@@ -250,7 +250,7 @@ def train_explicit(
     before: gives schema and combiner, and for the space "kernel" the support.  gold, pairs: right
     trees and lists of training sentences, aligned, the lists from parsers that did not see them and
     completed as `before` completes lists.  dev_gold, dev_pairs: the same, to tune the weights of
-    the parsers' scores by `metric`.
+    the parsers' scores by `metric`, and penalties where `before` has some.
     Raises UserError where no list has more than one tree, or the model has no kernel.
     """
     work = Work(settings, progress, n_threads)
@@ -292,9 +292,17 @@ def train_explicit(
             sources=dev_pairs[0][1].sources,
             metric=metric,
         )
+        # What was calibrated, and penalised, were other scores.
+        made = replace(made, combination=combination, calibration=None)
+        if before.penalties.weights:
+            right = [
+                s.with_tree(g.heads, g.deprels)
+                for g, (s, _) in zip(dev_gold, dev_pairs, strict=True)
+            ]
+            lists = [trees for _, trees in dev_pairs]
+            made = replace(made, penalties=dev_penalties(made, right, lists, n_threads=n_threads))
     return Selected(
-        # What was calibrated were other scores.
-        reranker=replace(made, combination=combination, calibration=None),
+        reranker=made,
         features=found.features if found else 0,
         templates=found.templates if found else 0,
         basic_features=found.basic_features if found else 0,

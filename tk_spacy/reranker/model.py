@@ -16,26 +16,31 @@ import srsly
 
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
+from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.features.candidate_scores import add_candidate_scores, add_list_scores
 from tk_spacy.features.encoder import EncodedList, ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
 from tk_spacy.features.templates import add_scores
 from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kbest.well_formed import best_formed
 from tk_spacy.kernels.hashed_kernel import KernelMap
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.support import Support
 from tk_spacy.parallel.prefetch import made_ahead
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, Confidence
+from tk_spacy.reranker.decision import Decision, repaired_list
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.explain import EXAMPLES as EXAMPLES_TOLD
 from tk_spacy.reranker.explain import Explanation, explain
 from tk_spacy.reranker.interpolation import Combination
+from tk_spacy.reranker.penalties import Penalties
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.selection.explicit import ExplicitModel, explicit_to_dict, read_explicit
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.constraints import KINDS
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import (
     COMBINER_WEIGHTS,
@@ -59,8 +64,9 @@ from tk_spacy.utils.serialization import (
 
 Pair = tuple[Sentence, CandidateList]
 
-BEFORE_EXPLICIT = 3
-"""The format of models without explicit features, which earlier versions can read."""
+BEFORE_EXPLICIT, BEFORE_PENALTIES = 3, 4
+"""The formats of models without explicit features, and without penalties, which earlier versions
+can read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -77,6 +83,7 @@ class Reranker(StoredModel):
         which are empty or None then; None without it.
     combination: with the parsers' scores; None for the reranker's score alone.
     combiner: adds trees and a score to the lists of several parsers; None without it.
+    penalties: on ill-formed trees, in the final scores.
     calibration: makes probabilities of the final scores; None without it.
     examples: the training sentences that support parts came from, for explanations; None where the
         model was told to keep none, and in models of before.
@@ -84,8 +91,10 @@ class Reranker(StoredModel):
     """
 
     FORMAT = RERANKER_FORMAT
-    VERSION = 4
-    OLDEST = 1  # no features of the list; 2: neither combiner nor kernel map; 3: no explicit model
+    VERSION = 5
+    # 1: no features of the list; 2: neither combiner nor kernel map; 3: no explicit model; 4: no
+    # penalties
+    OLDEST = 1
     FILES = (META, SCHEMA, SUPPORT, WEIGHTS, COMBINER_WEIGHTS, KERNEL_MAP, EXPLICIT, EXAMPLES)
 
     schema: Schema
@@ -98,6 +107,7 @@ class Reranker(StoredModel):
     explicit: ExplicitModel | None = None
     combination: Combination | None = None
     combiner: ArcCombiner | None = None
+    penalties: Penalties = field(default_factory=Penalties)
     calibration: Calibration | None = None
     examples: Examples | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -228,71 +238,93 @@ class Reranker(StoredModel):
     def final_scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> Float64:
-        """The final system's score of every candidate: float64[k]."""
-        return self.combined(candidates, self.scores(sentence, candidates, n_threads=n_threads))
+        """The final system's score of every candidate: float64[k].
+
+        The best of them need not be what is chosen: `decide` may add repaired trees.
+        """
+        final = self.combined(candidates, self.scores(sentence, candidates, n_threads=n_threads))
+        return self.penalized(sentence, candidates, final)
 
     def combined(self, candidates: CandidateList, scores: Float64) -> Float64:
-        """The final scores from the reranker's own ones, float64[k]."""
+        """The final scores without penalties from the reranker's own ones, float64[k]."""
         return scores if self.combination is None else self.combination.final(candidates, scores)
+
+    def penalized(self, sentence: Sentence, candidates: CandidateList, scores: Float64) -> Float64:
+        """The final scores from those without penalties, float64[k]."""
+        if not self.penalties.weights:
+            return scores
+        return scores - self.penalties.of(candidates, word_facts(sentence))
+
+    def decide(
+        self,
+        sentence: Sentence,
+        candidates: CandidateList,
+        scores: Float64 | None = None,
+        *,
+        well_formed: bool = False,
+        n_threads: int | None = None,
+    ) -> Decision:
+        """The choice among the trees of a completed list.
+
+        With penalties, repaired trees join a list whose best tree would have some.
+        scores: the reranker's own, where they are known.
+        well_formed: repaired trees join a list whose best tree breaks any constraint, and of all
+            those alone may be chosen that break the fewest.
+        """
+        if scores is None:
+            scores = self.scores(sentence, candidates, n_threads=n_threads)
+        final = self.combined(candidates, scores)
+        kinds = KINDS if well_formed else tuple(self.penalties.weights)
+        if not kinds:
+            return Decision(candidates, final, np.ones(len(candidates), dtype=np.bool_))
+
+        def again(trees: CandidateList) -> Float64:
+            return self.combined(trees, self.scores(sentence, trees, n_threads=n_threads))
+
+        words = word_facts(sentence)
+        longer, final, repairs = repaired_list(candidates, final, words, kinds, again)
+        eligible = best_formed(longer, words) if well_formed else np.ones(len(longer), np.bool_)
+        return Decision(longer, self.penalized(sentence, longer, final), eligible, repairs)
 
     def confidence(
         self, candidates: CandidateList, final: Float64, row: int | None = None
     ) -> Confidence | None:
         """How sure a choice is; None for a model without calibration.
 
-        candidates: a completed list.  final: float64[k], its final scores.  row: of the candidate,
-        by default the best.
+        candidates: a completed list, such as a decision's.  final: float64[k], its final scores.
+        row: of the candidate, by default the best.
         """
         if self.calibration is None:
             return None
         return self.calibration.confidence(candidates, final, row)
 
-    def choose(
-        self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
-    ) -> int:
-        """Row of the best candidate of a completed list; of equally good ones the first."""
-        if len(candidates) == 1:
-            return 0
-        return int(self.final_scores(sentence, candidates, n_threads=n_threads).argmax())
-
-    def rerank(
-        self,
-        pairs: Iterable[tuple[Sentence, CandidateList]],
-        *,
-        n_threads: int | None = None,
-        batch_size: int = 128,
-    ) -> Generator[int, None, None]:
-        """Row of the best candidate of each completed list, as `choose`, streaming in batches.
-
-        `pairs` may run in another thread, see `choices`.
-        """
-        choices = self.choices(pairs, n_threads=n_threads, batch_size=batch_size)
-        with closing(choices):
-            for *_, row in choices:
-                yield row
-
     def choices(
         self,
-        pairs: Iterable[tuple[Sentence, CandidateList]],
+        pairs: Iterable[Pair],
         *,
         n_threads: int | None = None,
         batch_size: int = 128,
+        well_formed: bool = False,
     ) -> Generator[tuple[Sentence, CandidateList, int], None, None]:
-        """Each sentence with its completed list and the row of the best one; see `scored`."""
-        found = self.scored(pairs, n_threads=n_threads, batch_size=batch_size)
+        """Each sentence with the list and the row that are decided for; see `decisions`."""
+        found = self.decisions(
+            pairs, n_threads=n_threads, batch_size=batch_size, well_formed=well_formed
+        )
         with closing(found):
-            for sentence, candidates, final in found:
-                yield sentence, candidates, int(final.argmax())
+            for sentence, decision in found:
+                yield sentence, decision.candidates, decision.row
 
-    def scored(
+    def decisions(
         self,
-        pairs: Iterable[tuple[Sentence, CandidateList]],
+        pairs: Iterable[Pair],
         *,
         n_threads: int | None = None,
         batch_size: int = 128,
-    ) -> Generator[tuple[Sentence, CandidateList, Float64], None, None]:
-        """Each sentence with its completed list and its final scores, float64[k], streaming.
+        well_formed: bool = False,
+    ) -> Generator[tuple[Sentence, Decision], None, None]:
+        """Each sentence with the choice among its list, which is completed first, streaming.
 
+        well_formed: see `decide`.
         Where more than one thread may be used, the next batch is read and encoded in a thread of
         its own while one is scored and its sentences are worked on: it alone runs `pairs` then.
         """
@@ -303,7 +335,12 @@ class Reranker(StoredModel):
             for batch, lists in batches:
                 scores = self.encoded_scores(lists, n_threads=n_threads)
                 for (sentence, candidates), own in zip(batch, scores, strict=True):
-                    yield sentence, candidates, self.combined(candidates, own)
+                    yield (
+                        sentence,
+                        self.decide(
+                            sentence, candidates, own, well_formed=well_formed, n_threads=n_threads
+                        ),
+                    )
 
     def _encoded_batches(
         self, pairs: Iterable[Pair], batch_size: int
@@ -321,6 +358,7 @@ class Reranker(StoredModel):
         *,
         tree: tuple[Sequence[int], Sequence[str]] | None = None,
         most: int = EXAMPLES_TOLD,
+        well_formed: bool = False,
         n_threads: int | None = None,
     ) -> Explanation:
         """Why the best tree of a list scores more than the next best, or than another one of it.
@@ -330,9 +368,13 @@ class Reranker(StoredModel):
         tree: heads and labels of the tree to compare with; None for the next best, as where it is
             the best itself.
         most: support parts that are told of each differing arc.
+        well_formed: explain the choice of the best-formed trees alone; see `decide`.
         Raises ValueError where the tree is not in the completed list.
         """
-        return explain(self, sentence, candidates, tree=tree, most=most, n_threads=n_threads)
+        return explain(
+            self, sentence, candidates,
+            tree=tree, most=most, well_formed=well_formed, n_threads=n_threads,
+        )  # fmt: skip
 
     # Storage
 
@@ -356,7 +398,9 @@ class Reranker(StoredModel):
         if self.kernel_map is not None:
             more["kernel_map"] = self.kernel_map.to_dict()
         if self.explicit is not None:
-            more["explicit"], version = explicit_to_dict(self.explicit), self.VERSION
+            more["explicit"], version = explicit_to_dict(self.explicit), BEFORE_PENALTIES
+        if self.penalties.weights:
+            more["penalties"], version = self.penalties.to_dict(), self.VERSION
         files = {
             META: self._meta(self.settings.to_dict(), more, version=version),
             SCHEMA: srsly.msgpack_dumps(self.schema.to_dict()),
@@ -427,6 +471,7 @@ class Reranker(StoredModel):
             explicit=explicit,
             combination=Combination.from_dict(combination) if combination else None,
             combiner=combiner,
+            penalties=Penalties.from_dict(meta.get("penalties") or {}),
             calibration=calibration,
             examples=examples,
             about=cls._about(
@@ -435,6 +480,7 @@ class Reranker(StoredModel):
                 "support_parts",
                 "list_features",
                 "combiner",
+                "penalties",
                 "calibration",
                 "kernel_map",
                 "explicit",

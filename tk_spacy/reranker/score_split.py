@@ -6,8 +6,9 @@ Source: Taub-Tabib et al. 2015, equation 2 (the reranker's score is a sum over p
 - an arc part belongs to its arc; a part of several words (sibling, grandparent and larger ones)
   to the arc into its modifier, m in `part_types`;
 - the combiner's log-probability of a tree is a sum over arcs;
-- frames and spans, the parsers' scores, the features of the list, and selected features that are no
-  combinations of a part's properties, belong to the tree as a whole.
+- frames and spans, the parsers' scores, the features of the list, selected features that are no
+  combinations of a part's properties, and penalties on what is ill-formed, belong to the tree as a
+  whole.
 
 Only contested parts count: what all trees of the list share adds nothing to any score.
 """
@@ -22,24 +23,28 @@ from typing import Any, Protocol
 import numpy as np
 
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
+from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.features.encoder import EncodedList, PartLists
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.part_types import ROLES
 from tk_spacy.features.templates import FRAME, SPAN
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.parallel.threads import effective_n_threads
+from tk_spacy.reranker.decision import Decision
 from tk_spacy.reranker.interpolation import Combination
+from tk_spacy.reranker.penalties import Penalties
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.selection.combinations.model import CombinationModel
 from tk_spacy.selection.explicit import ExplicitModel
 from tk_spacy.treebank.sentence import Sentence
-from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.array_types import Float64, Int32
 
 MODIFIER = ROLES.index("m")
 OF_TREES = (FRAME, SPAN)
 """Types of parts that have no modifier."""
 KERNEL, MANUAL, LIST, SELECTED = "kernel", "manual features", "features of the list", "selected"
 COMBINED = "combiner"
+PENALTIES = "penalties"
 
 
 def parser_component(source: str) -> str:
@@ -104,12 +109,28 @@ class SplitModel(Protocol):
         ...
 
     @property
+    def penalties(self) -> Penalties:
+        """On ill-formed trees."""
+        ...
+
+    @property
     def has_kernel(self) -> bool:
         """Whether `kernel_scores` are a part of the scores."""
         ...
 
     def completed(self, sentence: Sentence, candidates: CandidateList) -> CandidateList:
         """The list with what the combiner adds."""
+        ...
+
+    def decide(
+        self,
+        sentence: Sentence,
+        candidates: CandidateList,
+        *,
+        well_formed: bool = False,
+        n_threads: int | None = None,
+    ) -> Decision:
+        """The choice among the trees of such a list."""
         ...
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> Any:
@@ -131,13 +152,13 @@ class SplitModel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitList:
-    """A completed list with its final scores split.
+    """The choice among a list, with the final scores split.
 
     details: by the name of each feature of the list float64[k], what it gives, in units of the
     final score.
     """
 
-    candidates: CandidateList
+    decision: Decision
     scores: ScoreSplit
     details: Mapping[str, Float64]
 
@@ -152,27 +173,31 @@ def split_scores(
     sentence: Sentence,
     candidates: CandidateList,
     *,
+    well_formed: bool = False,
     n_threads: int | None = None,
 ) -> SplitList:
-    """Complete a list, and split the final scores of its trees.
+    """Decide for a tree of a list, and split the final scores of all its trees.
 
-    candidates: see `Reranker.explain`.
+    candidates, well_formed: see `Reranker.explain`.
     """
     n_threads = effective_n_threads(n_threads)
     completed = model.completed(sentence, candidates)
-    by_arc, by_tree = _split_sources(model, sentence, candidates, completed)
-    encoded = model.encode(sentence, completed)
-    shape, scale = completed.heads.shape, scale_of(model.combination)
+    decision = model.decide(sentence, completed, well_formed=well_formed, n_threads=n_threads)
+    by_arc, by_tree = _split_sources(model, sentence, candidates, completed, decision)
+    if model.penalties.weights:
+        by_tree[PENALTIES] = -model.penalties.of(decision.candidates, word_facts(sentence))
+    encoded = model.encode(sentence, decision.candidates)
+    shape, scale = decision.candidates.heads.shape, scale_of(model.combination)
     details: dict[str, Float64] = {}
     if isinstance(model.explicit, CombinationModel):
         scores = [own[0] for own in model.explicit.part_scores([encoded], n_threads=n_threads)]
         names = [of_type.name for of_type in model.explicit.space.types]
         of_arcs, _ = split_parts(names, encoded.kernel, scores, shape=shape)
         by_arc[SELECTED] = of_arcs / scale
-        return SplitList(completed, ScoreSplit(by_arc, by_tree), details)
+        return SplitList(decision, ScoreSplit(by_arc, by_tree), details)
     if model.explicit is not None:
         by_tree[SELECTED] = model.explicit.scores([encoded], n_threads=n_threads)[0] / scale
-        return SplitList(completed, ScoreSplit(by_arc, by_tree), details)
+        return SplitList(decision, ScoreSplit(by_arc, by_tree), details)
     if model.has_kernel:
         (scores,) = model.kernel_scores([encoded], n_threads=n_threads)
         of_arcs, _ = split_parts(model.settings.kernel_parts, encoded.kernel, scores, shape=shape)
@@ -190,11 +215,15 @@ def split_scores(
         given = encoded.listed * model.list_weights / scale
         details = dict(zip(model.list_features.names, given.T, strict=True))
         by_tree[LIST] = np.array([math.fsum(row) for row in given.tolist()])
-    return SplitList(completed, ScoreSplit(by_arc, by_tree), details)
+    return SplitList(decision, ScoreSplit(by_arc, by_tree), details)
 
 
 def _split_sources(
-    model: SplitModel, sentence: Sentence, candidates: CandidateList, completed: CandidateList
+    model: SplitModel,
+    sentence: Sentence,
+    candidates: CandidateList,
+    completed: CandidateList,
+    decision: Decision,
 ) -> tuple[dict[str, Float64], dict[str, Float64]]:
     """What the parsers and the combiner give, by arc and by tree."""
     by_arc: dict[str, Float64] = {}
@@ -202,16 +231,31 @@ def _split_sources(
     combination = model.combination
     if combination is None:
         return by_arc, by_tree
-    for source, share in combination.shares(completed).items():
+    for source, share in combination.shares(decision.candidates).items():
         if source != COMBINER:
             by_tree[parser_component(source)] = share
         elif model.combiner is None or candidates is completed:
             by_tree[COMBINED] = share
         else:
-            by_arc[COMBINED] = combination.factor(source) * model.combiner.arc_scores(
-                sentence, candidates, completed.heads, completed.labels
-            )
+            heads, labels, changes = _origins(completed, decision)
+            scores = model.combiner.arc_scores(sentence, candidates, heads, labels)
+            by_arc[COMBINED] = combination.factor(source) * (scores + changes)
     return by_arc, by_tree
+
+
+def _origins(completed: CandidateList, decision: Decision) -> tuple[Int32, Int32, Float64]:
+    """The trees whose arcs the combiner has scored, and what repairs changed in these scores.
+
+    Heads and labels int32[k, n], where a tree is a repaired one those of the tree that it was, and
+    float64[k, n].
+    """
+    trees = decision.candidates
+    heads, labels, changes = trees.heads.copy(), trees.labels.copy(), np.zeros(trees.heads.shape)
+    for repair in decision.repairs:
+        row = trees.row_of(repair.heads, repair.labels)
+        heads[row], labels[row] = completed.heads[repair.origin], completed.labels[repair.origin]
+        changes[row] = repair.changes
+    return heads, labels, changes
 
 
 def add_to_arcs(scores: Float64, parts: PartLists, out: Float64) -> None:

@@ -20,7 +20,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.features.encoder import ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
-from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, HeldOut
@@ -33,6 +33,7 @@ from tk_spacy.reranker.interpolation import (
 )
 from tk_spacy.reranker.learner import Learner
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.penalties import Penalties, tune_penalties
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training_list import TrainingList
 from tk_spacy.treebank.conllu import Sentence
@@ -251,6 +252,7 @@ def train_reranker(
     tuning_metric: TuningMetric = DEFAULT_METRIC,
     tuning_folds: int | None = None,
     calibration_folds: int = 0,
+    dev: tuple[Sequence[Sentence], Sequence[CandidateList]] | None = None,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -264,6 +266,8 @@ def train_reranker(
     calibration_folds: as tuning_folds, to calibrate confidence (see `calibration`); where lists
         were held out for tuning their scores serve, and no more is trained.  0 for no calibration,
         which alone needs no scikit-learn.
+    dev: sentences with right trees, and their lists as the reranker is to get them, by which
+        penalties on ill-formed trees are tuned; None for no penalties.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -302,18 +306,55 @@ def train_reranker(
             raw_scores=raw_scores,
             metric=tuning_metric,
         )
-    calibration = None
     if calibration_folds:
         scored = scored or held_out("calibrating", calibration_folds)
-        if scored:
-            calibration = Calibration.fit(
-                [
-                    HeldOut(sentences[i], lists[i], combination.final(lists[i], own))
-                    for i, own in scored
-                ]
-            )
     reranker, stats = learn(
         schema, items, settings, n_threads=n_threads,
         progress=lambda done, total: report("training", done, total),
     )  # fmt: skip
-    return replace(reranker, combination=combination, calibration=calibration), stats
+    reranker = replace(reranker, combination=combination)
+    if dev is not None:
+        penalties = dev_penalties(
+            reranker, *dev, n_threads=n_threads,
+            progress=lambda done, total: report("tuning penalties", done, total),
+        )  # fmt: skip
+        reranker = replace(reranker, penalties=penalties)
+    if calibration_folds and scored:
+        held = [
+            HeldOut(
+                sentences[i],
+                lists[i],
+                reranker.penalized(sentences[i], lists[i], reranker.combined(lists[i], own)),
+            )
+            for i, own in scored
+        ]
+        reranker = replace(reranker, calibration=Calibration.fit(held))
+    return reranker, stats
+
+
+def dev_penalties(
+    reranker: Reranker,
+    gold: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    *,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Penalties:
+    """The penalties that suit a reranker, by sentences with right trees and their completed lists.
+
+    It must not have learnt from these; penalties that it has already are not looked at.
+    """
+    plain: list[Float64] = []
+    pairs = zip(gold, lists, strict=True)
+    for batch in in_batches(pairs, lambda pair: pair[1].heads.size, most=CHUNK):
+        scores = reranker.batch_scores(batch, n_threads=n_threads)
+        plain += [
+            reranker.combined(trees, own) for (_, trees), own in zip(batch, scores, strict=True)
+        ]
+        if progress is not None:
+            progress(len(plain), len(gold))
+
+    def score(sentence: Sentence, trees: CandidateList) -> Float64:
+        return reranker.combined(trees, reranker.scores(sentence, trees, n_threads=n_threads))
+
+    return tune_penalties(gold, lists, plain, score)

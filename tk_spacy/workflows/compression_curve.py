@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,8 +93,8 @@ def measure(
             fresh, pairs = _fresh(reranker), completed[id(reranker.combiner)]
             started = time.perf_counter()
             scores[name] = fresh.batch_scores(pairs, n_threads=n_threads)
-            for (_, trees), own in zip(pairs, scores[name], strict=True):
-                fresh.combined(trees, own).argmax()
+            for pair, own in zip(pairs, scores[name], strict=True):
+                _ = fresh.decide(*pair, own, n_threads=n_threads).row
             whole[name].append(time.perf_counter() - started)
             seconds = _kernel_seconds(_fresh(reranker), pairs, n_threads)
             if seconds is not None:
@@ -104,12 +104,12 @@ def measure(
     points = []
     for name, (way, size, reranker) in forms.items():
         pairs = completed[id(reranker.combiner)]
-        alone = evaluate(gold, _chosen(pairs, scores[name]))
-        final = [
-            reranker.combined(trees, own)
-            for (_, trees), own in zip(pairs, scores[name], strict=True)
+        own_best = [
+            (sentence, trees, int(own.argmax()))
+            for (sentence, trees), own in zip(pairs, scores[name], strict=True)
         ]
-        best = evaluate(gold, _chosen(pairs, final))
+        alone = evaluate(gold, _chosen(own_best))
+        best = evaluate(gold, _chosen(reranker.choices(pairs, n_threads=n_threads)))
         files = reranker.to_files()
         times = kernel[name]
         points.append(
@@ -164,12 +164,10 @@ def _kernel_seconds(
 
 
 def _chosen(
-    pairs: Sequence[tuple[Sentence, CandidateList]], scores: Sequence[Float64]
+    choices: Iterable[tuple[Sentence, CandidateList, int]],
 ) -> list[Sentence]:
-    rows = [int(own.argmax()) for own in scores]
     return [
-        sentence.with_tree(trees.heads[row], trees.deprels(row))
-        for (sentence, trees), row in zip(pairs, rows, strict=True)
+        sentence.with_tree(trees.heads[row], trees.deprels(row)) for sentence, trees, row in choices
     ]
 
 

@@ -70,6 +70,7 @@ def explain(
     k: int | None = None,
     tags: TagChoice = "auto",
     form: InputForm = "auto",
+    well_formed: bool = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> ExplainedSentence:
@@ -80,7 +81,8 @@ def explain(
     tree: a CoNLL-U file with the tree to compare the winner with, in a sentence of the same
         sent_id and words, or the only one; None for the runner-up.  A tree that is no candidate is
         added to the list, whose other trees' scores may change by that.
-    most: support parts that are told of each arc.  k, tags, form: see `rerank_files`.
+    most: support parts that are told of each arc.  k, tags, form, well_formed: see
+        `rerank_files`.
     Raises UserError for files that do not fit, and for a sentence that is not there or too long.
     """
     progress = progress or Progress()
@@ -123,7 +125,7 @@ def explain(
         other = given.heads.tolist(), given.deprels
         candidates = _with_tree(opened.reranker, sentence, candidates, given, source, progress)
     explanation = opened.reranker.explain(
-        sentence, candidates, tree=other, most=most, n_threads=n_threads
+        sentence, candidates, tree=other, most=most, well_formed=well_formed, n_threads=n_threads
     )
     return ExplainedSentence(
         explanation=explanation,

@@ -17,6 +17,7 @@ from tk_spacy.spacy_io.tree_drawing import draw_tree
 from tk_spacy.workflows.explain import ExplainedSentence
 from tk_spacy.workflows.explanation_words import (
     arc_line,
+    broken_words,
     marked_words,
     share_line,
     shared_line,
@@ -121,7 +122,7 @@ def page(made: ExplainedSentence) -> str:
         {
             "role": tree.role,
             "title": f"{tree.role}: final score {tree.score:.4f}, rank {tree.rank} of "
-            f"{explanation.n_candidates}",
+            f"{explanation.n_candidates}" + (f"; breaks {broken}" if broken else ""),
             "svg": Markup(  # draw_tree escapes its texts
                 draw_tree(
                     explanation.forms,
@@ -134,6 +135,7 @@ def page(made: ExplainedSentence) -> str:
             ),
         }
         for number, tree in enumerate(explanation.trees)
+        for broken in [broken_words(tree)]
     ]
     template = Environment(autoescape=True).from_string(PAGE)
     text: str = template.render(

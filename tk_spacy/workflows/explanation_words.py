@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tk_spacy.reranker.explain import Explanation
+from tk_spacy.reranker.explain import ExplainedTree, Explanation
 from tk_spacy.reranker.influences import Influence
 from tk_spacy.workflows.explain import ExplainedSentence
 
@@ -77,6 +77,11 @@ def marked_words(item: Influence) -> list[tuple[str, tuple[str, ...]]]:
         (form, tuple(slot for slot, word in source.words.items() if word == number))
         for number, form in enumerate([*forms, *source.example.forms], start=first)
     ]
+
+
+def broken_words(tree: ExplainedTree) -> str:
+    """Which constraints a tree breaks; empty where none."""
+    return ", ".join(f"{count} {kind}" for kind, count in tree.violations.items())
 
 
 def strongest_features(explanation: Explanation) -> list[tuple[str, tuple[float, ...]]]:

@@ -42,6 +42,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "explicit": None if reranker.explicit is None else explicit_facts(reranker.explicit),
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
+        "penalties": reranker.penalties.to_dict(),
         "about": dict(reranker.about),
         "examples": None if reranker.examples is None else len(reranker.examples),
         "licence": None if model.component is None else licence_of(path),
@@ -174,6 +175,7 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     if facts["combination"]:
         betas = facts["combination"]["betas"]
         rows.append(("beta", ", ".join(f"{name} {beta:g}" for name, beta in betas.items())))
+    rows.append(("penalties", _penalties(facts["penalties"])))
     calibrated = model.reranker.calibration is not None
     rows.append(("confidence", "calibrated" if calibrated else "not calibrated"))
     if made.version is not None:
@@ -181,6 +183,16 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     if model.report is not None:
         rows.append(("trained in", f"{model.report.run_time.total_seconds:,.0f} s"))
     return _pairs(f"Model {facts['path']}", rows)
+
+
+def _penalties(weights: Mapping[str, float]) -> str:
+    """The kinds of violations by what one of them costs."""
+    kinds: dict[str, list[str]] = {}
+    for kind, weight in weights.items():
+        kinds.setdefault(f"{weight:.3g}", []).append(kind)
+    return (
+        "; ".join(f"{cost} each for {', '.join(names)}" for cost, names in kinds.items()) or "none"
+    )
 
 
 def _counts(parts: dict[str, int]) -> str:

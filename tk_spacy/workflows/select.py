@@ -135,8 +135,9 @@ def _scores(
     """UAS and LAS of all words and without punctuation."""
     own = model.batch_scores(pairs, n_threads=n_threads)
     chosen = []
-    for right, (_, trees), scores in zip(gold, pairs, own, strict=True):
-        row = int(model.combined(trees, scores).argmax())
+    for right, pair, scores in zip(gold, pairs, own, strict=True):
+        decision = model.decide(*pair, scores, n_threads=n_threads)
+        trees, row = decision.candidates, decision.row
         chosen.append(right.with_tree(trees.heads[row], trees.deprels(row)))
     found: Scores = evaluate(gold, chosen)
     return {

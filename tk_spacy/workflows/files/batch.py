@@ -62,6 +62,7 @@ def rerank_files(
     tags: TagChoice = "auto",
     form: InputForm = "auto",
     confidence: bool = False,
+    well_formed: bool = False,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -79,6 +80,8 @@ def rerank_files(
         what their names and contents tell (see `inputs.form_of`).
     confidence: whether to write how sure each head, label and tree is (see `confidence_columns`),
         which needs a model with calibration.
+    well_formed: only the trees of a list with the fewest violations of UD's constraints are chosen
+        from, repaired ones among them (see `Reranker.decide`).
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Of several files, or a directory's, those are
@@ -89,10 +92,9 @@ def rerank_files(
     model, places = Path(model), [Path(path) for path in inputs]
     files = ExternalFiles(dict(parser_files or {}), tuple(places))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files, deps, tags, form, confidence),
+        model, partial(_open_reranker, model, k, files, deps, tags, form, confidence, well_formed),
         places, output, command="rerank",
-        # Only where it is asked for: results of before there was any stay current.
-        settings={"k": k, "deps": deps} | ({"confidence": True} if confidence else {}),
+        settings={"k": k, "deps": deps, **asked(confidence=confidence, well_formed=well_formed)},
         tags=tags, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
@@ -108,6 +110,7 @@ def parse_files(
     deps: Deps = "blank",
     tags: TagChoice = "auto",
     form: InputForm = "auto",
+    well_formed: bool = False,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -117,12 +120,15 @@ def parse_files(
 
     All else is as in `rerank_files`.
     k: None for the best trees, else the length of k-best lists.
+    well_formed: lists have the trees with the fewest violations of UD's constraints alone, repaired
+        ones among them, and the best trees are those of such lists.
     """
     model, places = Path(model), [Path(path) for path in inputs]
     return _work_on_files(
-        model, partial(_open_parser, model, k, deps, tags, form),
+        model, partial(_open_parser, model, k, deps, tags, form, well_formed),
         places, output, command="parse",
-        settings={"k": k, "deps": deps}, tags=tags, form=form,
+        settings={"k": k, "deps": deps, **asked(well_formed=well_formed)},
+        tags=tags, form=form,
         overwrite=overwrite,
         processes=processes, n_threads=n_threads, progress=progress or Progress(),
     )  # fmt: skip
@@ -136,6 +142,7 @@ def _open_reranker(
     tags: TagChoice,
     form: InputForm,
     confidence: bool,
+    well_formed: bool,
     n_threads: int | None,
 ) -> FileWorker:
     opened, load = open_model(model), pipeline_loader()
@@ -152,6 +159,7 @@ def _open_reranker(
             learnt_own=opened.reranker.provenance.tagger is not None,
         ),
         confidence=confidence,
+        well_formed=well_formed,
         reader=InputReader(form, model, partial(open_tokenizer, model)),
         load=load,
     )  # fmt: skip
@@ -163,6 +171,7 @@ def _open_parser(
     deps: Deps,
     tags: TagChoice,
     form: InputForm,
+    well_formed: bool,
     n_threads: int | None,
 ) -> FileWorker:
     from tk_spacy.workflows.files.parsing import FileParser, tree_parser  # noqa: PLC0415  (heavy)
@@ -173,6 +182,7 @@ def _open_parser(
     return FileParser(
         parser, k=k, n_threads=n_threads, single_root=parser.single_root,
         columns=tuple(columns_read([source])), deps=deps, inventory=inventory,
+        well_formed=well_formed,
         tags=of_model(
             tags, partial(open_tagger, model, load=load), learnt_own=learnt_own_tags(model)
         ),

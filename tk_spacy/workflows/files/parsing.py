@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
+from tk_spacy.evaluation.well_formed import word_facts
+from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory, in_batches
+from tk_spacy.kbest.well_formed import best_formed_list
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.treebank.conllu import Sentence, TreebankError, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
@@ -99,6 +101,8 @@ class FileParser(FileWorker):
     inventory: of the labels of lists.
     tags: makes what gives the sentences of a file the tags that they are parsed with; None for the
         file's.
+    well_formed: whether lists have the best-formed trees alone, repaired ones among them; best
+        trees are those of such lists then.
     reader: of the files.
     """
 
@@ -110,6 +114,7 @@ class FileParser(FileWorker):
     deps: Deps = "blank"
     inventory: LabelInventory = field(default_factory=LabelInventory)
     tags: Callable[[], FileTags] | None = None
+    well_formed: bool = False
     reader: InputReader = field(default_factory=InputReader)
 
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
@@ -160,11 +165,13 @@ class FileParser(FileWorker):
 
     def _trees(self, batch: Sequence[Sentence]) -> Iterator[tuple[Tree, CandidateList | None]]:
         """Each sentence's best tree, and its list; one list at a time, as long ones are large."""
-        if self.k is None:
+        if self.k is None and not self.well_formed:
             for tree in self.parser.parse(batch, n_threads=self.n_threads):
                 yield tree, None
             return
-        for trees in self.parser.kbest(
-            batch, k=self.k, inventory=self.inventory, n_threads=self.n_threads
-        ):
-            yield (trees.heads[0], trees.deprels(0)), trees
+        lists = self.parser.kbest(
+            batch, k=self.k or LONG_LIST, inventory=self.inventory, n_threads=self.n_threads
+        )
+        for sentence, trees in zip(batch, lists, strict=True):
+            kept = best_formed_list(trees, word_facts(sentence)) if self.well_formed else trees
+            yield (kept.heads[0], kept.deprels(0)), kept

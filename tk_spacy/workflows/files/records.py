@@ -133,9 +133,12 @@ def model_digest(path: Path) -> str:
     return total.hexdigest()
 
 
-def asked(**choices: str) -> dict[str, str]:
-    """Choices that are not "auto", their default: results of before there were any stay current."""
-    return {name: choice for name, choice in choices.items() if choice != "auto"}
+def asked(**choices: str | bool) -> dict[str, str | bool]:
+    """Choices that are not "auto" or False, their defaults.
+
+    So results of before there were any stay current.
+    """
+    return {name: choice for name, choice in choices.items() if choice not in ("auto", False)}
 
 
 def find_recipes(

@@ -52,6 +52,7 @@ class FileReranker(FileWorker):
     tags: makes what gives the sentences of a file the tags that they are parsed with; None for the
         file's.
     confidence: whether to write how sure the choices are, which needs a calibrated model.
+    well_formed: whether the best-formed trees alone are chosen from (see `Reranker.decide`).
     reader: of the files that are no k-best files.
     load: loads the pipeline that has the parsers.
     """
@@ -63,6 +64,7 @@ class FileReranker(FileWorker):
     deps: Deps = "blank"
     tags: Callable[[], FileTags] | None = None
     confidence: bool = False
+    well_formed: bool = False
     reader: InputReader = field(default_factory=InputReader)
     load: PipelineLoader = field(default_factory=pipeline_loader)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
@@ -140,10 +142,13 @@ class FileReranker(FileWorker):
 
     def _decided(self, pairs: Iterable[Pair]) -> Generator[Decided, None, None]:
         reranker = self.model.reranker
-        with closing(reranker.scored(pairs, n_threads=self.n_threads)) as found:
-            for sentence, trees, scores in found:
-                row = int(scores.argmax())
-                sure = reranker.confidence(trees, scores, row) if self.confidence else None
+        decisions = reranker.decisions(
+            pairs, n_threads=self.n_threads, well_formed=self.well_formed
+        )
+        with closing(decisions):
+            for sentence, decision in decisions:
+                trees, row = decision.candidates, decision.row
+                sure = reranker.confidence(trees, decision.final, row) if self.confidence else None
                 final = trees.heads[row], trees.deprels(row)
                 base = final
                 if row != trees.base:

@@ -299,6 +299,11 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "none where there are tuning folds, which serve for it too.  0: no calibration.  Needs "
             "scikit-learn (the extra `confidence`).",
         ),
+        "penalties": _own(
+            "penalties",
+            "Tune on dev what a tree loses for each of UD's constraints that it breaks (two "
+            "subjects of a head, a dependent of a punctuation mark, ...), and repair candidates.",
+        ),
         "paper_grid": _own(
             "paper_grid",
             "Tune the parser's weight from 0 to 3 in steps of 0.05, as the paper does, not from "

@@ -82,6 +82,7 @@ class TrainOptions:
         paper's single one, on nine tenths.
     calibration_folds: rerankers trained to calibrate confidence, where none is trained to tune; 0
         for no calibration.
+    penalties: tune penalties on ill-formed trees by dev, where there is one.
     preset: what the settings that nobody named were taken from; it is only told.
     seed: of the parsers, the folds, the tuning split and the bootstrap.
     threads: None for all cores.
@@ -127,6 +128,7 @@ class TrainOptions:
     tuning_metric: TuningMetric = DEFAULT_METRIC
     tuning_folds: int | None = None
     calibration_folds: int = CALIBRATION_FOLDS
+    penalties: bool = True
     cross_validation: bool | None = None
     preset: Preset = DEFAULT_PRESET
     seed: int = 0

@@ -137,7 +137,11 @@ def _train_system(run: Stages, plan: Plan) -> System:
         combiner, train_lists = combine_lists(
             plan.parts["train"].sentences, lists["train"], settings, progress=advance
         )
-    base, kernel, stats = _train_rerankers(run, plan, train_lists, settings)
+        dev = None
+        if options.penalties and plan.dev:
+            given = zip(plan.dev, lists["dev"], strict=True)
+            dev = [t if combiner is None else combiner.extended(s, t) for s, t in given]
+    base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings)
     examples = None
     if options.examples and len(kernel.support):
         examples = Examples.of(kernel.support, plan.parts["train"].sentences)
@@ -149,9 +153,16 @@ def _train_system(run: Stages, plan: Plan) -> System:
 
 
 def _train_rerankers(
-    run: Stages, plan: Plan, lists: Sequence[CandidateList], settings: Settings
+    run: Stages,
+    plan: Plan,
+    lists: Sequence[CandidateList],
+    dev: Sequence[CandidateList] | None,
+    settings: Settings,
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
-    """The base reranker, where the settings allow one beside the kernel's, and the final one."""
+    """The base reranker, where the settings allow one beside the kernel's, and the final one.
+
+    lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties.
+    """
     options = plan.options
     train = plan.parts["train"].sentences
     schema = Schema.fit(
@@ -180,6 +191,7 @@ def _train_rerankers(
             tuning_metric=options.tuning_metric,
             tuning_folds=options.tuning_folds,
             calibration_folds=options.calibration_folds if can_fit() else 0,
+            dev=None if dev is None else (plan.dev, dev),
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )

@@ -46,6 +46,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "reranker.combiner": False,
             "reranker.count_single": True,
             "training.tuning_folds": 1,
+            "training.penalties": False,
             "training.paper_grid": True,
             "training.raw_scores": True,
             "training.tuning_metric": "uas",
