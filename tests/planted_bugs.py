@@ -168,7 +168,7 @@ BUGS = [
     ),
     Bug(
         "the reranker learns from lists without the combiner's trees",
-        "_train_rerankers(run, plan, train_lists, settings)",
+        "_train_rerankers(run, plan, train_lists, dev, settings)",
         '_train_rerankers(run, plan, lists["train"], settings)',
         (LISTS,),
     ),
@@ -363,7 +363,7 @@ BUGS = [
     ),
     Bug(
         "the final system's row is the reranker's alone",
-        "chosen[FINAL] += _best(final)",
+        "chosen[FINAL] += [decision.row for decision in decisions]",
         "chosen[FINAL] += _best(scores)",
         (REPORT,),
     ),
@@ -404,9 +404,9 @@ BUGS = [
         (REPORT,),
     ),
     Bug(
-        "the combination's weights are lost in the report",
-        "[decision.row for decision in decisions]",
-        "_best(scores)",
+        "the final system does without the reranker's scores in the report",
+        "kernel.decide(*pair, own_scores, n_threads=n_threads)",
+        "kernel.decide(*pair, 0 * own_scores, n_threads=n_threads)",
         (REPORT,),
     ),
     Bug(
@@ -1105,6 +1105,18 @@ BUGS = [
         'keep[np.argsort(-strength, kind="stable")[:most]] = True',
         'keep[np.argsort(strength, kind="stable")[:most]] = True',
         ("test_combinations.py",),
+    ),
+    Bug(
+        "penalties on ill-formed trees reward them",
+        "return scores - self.penalties.of(candidates, word_facts(sentence))",
+        "return scores + self.penalties.of(candidates, word_facts(sentence))",
+        ("test_well_formed.py",),
+    ),
+    Bug(
+        "penalties are tuned beside a choice that is worse than it was",
+        "before = _right(sentence, trees)[int(scores.argmax())]",
+        "before = _right(sentence, trees).min()",
+        ("test_well_formed.py",),
     ),
 ]  # fmt: skip
 

@@ -53,6 +53,32 @@ def test_cli_explain_tells_scores_arcs_and_examples() -> None:
     assert "shared h: " in result.stdout
 
 
+def test_cli_explain_tells_what_is_ill_formed() -> None:
+    model = Reranker.from_disk(lists_training()[0])
+    seen = 0
+    for sentence, trees in read_kbest(lists(), inventory=LabelInventory()):
+        made = model.explain(sentence, trees, well_formed=True, n_threads=1)
+        other = next(
+            (tree for tree in model.explain(sentence, trees, n_threads=1).trees if tree.violations),
+            None,
+        )
+        if other is None or seen:
+            continue
+        seen += 1
+        result = told(lists(), "--sent-id", sentence.sent_id, "--well-formed", "--json")
+        assert json.loads(result.stdout)["trees"] == made.to_dict()["trees"]
+        plain = told(lists(), "--sent-id", sentence.sent_id)
+        words = ", ".join(f"{n} {kind}" for kind, n in other.violations.items())
+        text = " ".join(plain.stdout.split())
+        assert f"The {other.role} breaks constraints of well-formed trees: {words}." in text
+        assert "penalties" in text
+        explained = ExplainedSentence(
+            model.explain(sentence, trees, n_threads=1), "m", "f", None, None
+        )
+        assert f"; breaks {words}" in page(explained)
+    assert seen
+
+
 def test_cli_explain_json_sums_to_the_scores() -> None:
     result = told(lists(), "--sent-id", sent_id(3), "--json", "--examples", 2)
     document = json.loads(result.stdout)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from test_cli import invoke
 from test_combiner import three_parsers
-from trainings import list_files, lists_training, treebank
+from trainings import list_files, lists_training, options, treebank
 
 from tk_spacy.evaluation.attachment import evaluate
 from tk_spacy.evaluation.well_formed import count_violations, word_facts
@@ -33,6 +33,7 @@ from tk_spacy.reranker.training import combine_lists, train_reranker
 from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank
 from tk_spacy.trees.constraints import KINDS, OBJECTS, SUBJECTS
 from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.train.pipeline import train_pipeline
 
 TAGS = ("NOUN", "VERB", "NOUN", "NOUN")
 GOOD = ([2, 0, 2, 2], "nsubj root obj obl")
@@ -382,6 +383,19 @@ def test_training_tunes_penalties_by_dev(tmp_path: Path) -> None:
         assert evaluate(dev, chosen).las > 50
     assert counts[0] <= counts[1] / 2
     assert sum(count_violations(dev).values()) <= counts[0]
+
+
+def test_training_without_penalties_and_probabilities_with_them(tmp_path: Path) -> None:
+    with_them = open_model(lists_training()[0]).reranker
+    train_pipeline(options(tmp_path / "model", penalties=False))
+    without = open_model(tmp_path / "model").reranker
+    assert not without.penalties.weights
+    pair = next(iter(read_kbest(list_files()["test"], inventory=LabelInventory())))
+    assert without.scores(*pair).tolist() == with_them.scores(*pair).tolist()
+    # Probabilities are fitted to the scores that they are made of.
+    assert (without.calibration is None) == (with_them.calibration is None)
+    if with_them.calibration is not None:
+        assert without.calibration.final_scale < with_them.calibration.final_scale
 
 
 def rerank(tmp_path: Path, model: Path, name: str, *more: object) -> Path:
