@@ -83,7 +83,9 @@ def needed_repairs(
 
     scores: float64[k], by which trees are the best.
     """
-    if not count_broken(candidates, words, kinds)[int(scores.argmax())]:
+    best = int(scores.argmax())
+    tree = candidates.heads[best, None], candidates.labels[best, None]
+    if not violations(*tree, candidates.inventory.names, words).counts(kinds).any():
         return []
     known = {_key(*tree) for tree in zip(candidates.heads, candidates.labels, strict=True)}
     found = []
