@@ -124,7 +124,7 @@ def count_choices(
 
     gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
     one whose combination makes the final system; it may have no kernel, and then is the base
-    reranker itself.
+    reranker itself.  The oracle chooses among repaired trees, too, as the final system does.
     """
     if len(gold) != len(lists):
         raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
@@ -148,8 +148,6 @@ def count_choices(
             voted += [_voted(sentence, trees) for sentence, trees in batch]
         if kernel.combiner is not None:
             chosen[COMBINER_ROW] += _best(trees.scores[:, -1] for _, trees in batch)
-        chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]
-        chosen[_LABELLED_ORACLE] += [trees.oracle(s, labelled=True) for s, trees in batch]
         if base is not None:
             chosen[BASE_RERANKER] += _best(base.batch_scores(batch, n_threads=n_threads))
         started = time.perf_counter()
@@ -161,17 +159,21 @@ def count_choices(
         chosen[FINAL] += [decision.row for decision in decisions]
         decided += [decision.candidates for decision in decisions]
         seconds += time.perf_counter() - started
+        for (sentence, _), decision in zip(batch, decisions, strict=True):
+            trees = decision.candidates
+            chosen[ORACLE].append(trees.oracle(sentence))
+            chosen[_LABELLED_ORACLE].append(trees.oracle(sentence, labelled=True))
         chosen[own] += _best(scores)
         if progress is not None:
             progress(start + len(batch), len(gold))
     completed = [trees for _, trees in pairs]
-    final_trees = _with_trees(gold, decided, chosen.pop(FINAL))
+    final_trees = _with_trees(gold, decided, chosen[FINAL])
+    among = dict.fromkeys((FINAL, ORACLE, _LABELLED_ORACLE), decided)
     counts = {
-        name: count_sentences(gold, _with_trees(gold, completed, rows))
+        name: count_sentences(gold, _with_trees(gold, among.get(name, completed), rows))
         for name, rows in chosen.items()
         if rows
     }
-    counts[FINAL] = count_sentences(gold, final_trees)
     if voted:
         counts[VOTE] = count_sentences(gold, voted)
     return Choices(
