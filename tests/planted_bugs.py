@@ -375,14 +375,14 @@ BUGS = [
     ),
     Bug(
         "the oracle's labelled score is that of the oracle by heads",
-        "trees.oracle(s, labelled=True) for s, trees in batch",
-        "trees.oracle(s) for s, trees in batch",
+        "trees.oracle(sentence, labelled=True)",
+        "trees.oracle(sentence)",
         (REPORT,),
     ),
     Bug(
         "the oracle is the final system",
-        "chosen[ORACLE] += [trees.oracle(sentence) for sentence, trees in batch]",
-        "chosen[ORACLE] += [trees.base for sentence, trees in batch]",
+        "chosen[ORACLE].append(trees.oracle(sentence))",
+        "chosen[ORACLE].append(trees.base)",
         (REPORT,),
     ),
     Bug(
