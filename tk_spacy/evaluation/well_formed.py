@@ -8,13 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from tk_spacy.treebank.sentence import Sentence
-from tk_spacy.trees.constraints import KINDS, WordFacts, violations
+from tk_spacy.trees.constraints import KINDS, Violations, WordFacts, violations
 from tk_spacy.utils.tables import Cell, Column, Table
 
 
 def word_facts(sentence: Sentence) -> WordFacts:
     """What the constraints ask of a sentence's words."""
     return WordFacts.of_columns(sentence.upos, sentence.feats, sentence.misc)
+
+
+def own_violations(sentence: Sentence) -> Violations:
+    """Where a sentence's own tree breaks them: arrays of one row."""
+    names = list(dict.fromkeys(sentence.deprels))
+    labels = np.array([[names.index(label) for label in sentence.deprels]], dtype=np.int32)
+    return violations(sentence.heads[None], labels, names, word_facts(sentence))
 
 
 def count_violations(sentences: Iterable[Sentence]) -> dict[str, int]:
@@ -33,10 +40,7 @@ class Violated:
 
     def add(self, sentence: Sentence) -> None:
         """Count a sentence's tree."""
-        names = list(dict.fromkeys(sentence.deprels))
-        labels = np.array([[names.index(label) for label in sentence.deprels]], dtype=np.int32)
-        found = violations(sentence.heads[None], labels, names, word_facts(sentence))
-        for kind, where in found.at.items():
+        for kind, where in own_violations(sentence).at.items():
             self._counts[kind] += int(where.sum())
 
     def watch(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:

@@ -133,10 +133,12 @@ class Violations:
     at: of each kind that occurs, the words at which the validator would report it, bool[k, n]: the
         head of too many subjects or objects, the dependent of a leaf, the further roots, else the
         word whose relation it is.
-    suspects: bool[k, n], words of which one has the wrong head or relation.
+    blamed: of the same kinds, the words of which one has the wrong head or relation, bool[k, n].
+    suspects: bool[k, n], the words blamed for any.
     """
 
     at: Mapping[str, Bools]
+    blamed: Mapping[str, Bools]
     suspects: Bools
 
     def counts(self, kinds: Iterable[str] = KINDS) -> NDArray[np.int32]:
@@ -173,14 +175,19 @@ def violations(
     if len(found) == 1:
         return found[0]
     none = [np.zeros(part.suspects.shape, dtype=np.bool_) for part in found]
-    return Violations(
-        {
+
+    def joined(parts: Sequence[Mapping[str, Bools]]) -> dict[str, Bools]:
+        return {
             kind: np.concatenate(
-                [part.at.get(kind, zero) for part, zero in zip(found, none, strict=True)]
+                [part.get(kind, zero) for part, zero in zip(parts, none, strict=True)]
             )
             for kind in KINDS
-            if any(kind in part.at for part in found)
-        },
+            if any(kind in part for part in parts)
+        }
+
+    return Violations(
+        joined([part.at for part in found]),
+        joined([part.blamed for part in found]),
         np.concatenate([part.suspects for part in found]),
     )
 
@@ -230,12 +237,15 @@ class _Trees:
     def found(self) -> Violations:
         """All violations."""
         at: dict[str, Bools] = {}
+        blamed: dict[str, Bools] = {}
         suspects = np.zeros(self.heads.shape, dtype=np.bool_)
 
-        def add(kind: str, where: Bools, blamed: Bools | None = None) -> None:
+        def add(kind: str, where: Bools, others: Bools | None = None) -> None:
             if where.any():
+                words = where if others is None else others
                 at[kind] = at[kind] | where if kind in at else where
-                np.logical_or(suspects, where if blamed is None else blamed, out=suspects)
+                blamed[kind] = blamed[kind] | words if kind in blamed else words
+                np.logical_or(suspects, words, out=suspects)
 
         add(ROOTS, self.is_root & (np.cumsum(self.is_root, axis=1) > 1))
         inner = np.array(["subj" in u and f not in OUTER_SUBJECTS for u, f in self._names()])
@@ -256,7 +266,7 @@ class _Trees:
         oblique = self.with_relation(["obl"]) & self.of_parent(nominal)
         add(OBLIQUE, oblique, oblique | self.has_child(oblique))
         self._add_tags(add)
-        return Violations(at, suspects)
+        return Violations(at, blamed, suspects)
 
     def _names(self) -> Iterable[tuple[str, str]]:
         return zip(self.universal, self.full, strict=True)
