@@ -14,6 +14,7 @@ from test_cli import invoke
 
 from tk_spacy.audit.applying import apply_rows
 from tk_spacy.audit.entries import Pattern, in_two_lists, make_entries, pattern_of
+from tk_spacy.audit.parsed import Parsed
 from tk_spacy.audit.proposals import Proposal, Proposer
 from tk_spacy.audit.ranking import WEIGHTS, gather, suspicion
 from tk_spacy.audit.tables import COLUMNS, Row, read_table, write_table
@@ -121,9 +122,21 @@ def test_audit_of_several_files_judges_them_together(treebank: Path, tmp_path: P
 
 def test_audit_weights_name_signals() -> None:
     words = Words.of([sentence("owls/NOUN/2/nsubj sleep/VERB/0/root")])
-    evidence = gather(words)
+    assert suspicion(gather(words)).shape == (2,)
+    surprise = np.array([2.0, 1.0], np.float32)
+    parsed = Parsed(np.exp(-surprise), np.array([1, -1], np.int32), ["nsubj", "root"],
+                    np.ones(2, np.float32), surprise, surprise)  # fmt: skip
+    evidence = gather(words, parsed)
     assert set(WEIGHTS) <= {name for name, _ in evidence.columns()}
-    assert suspicion(evidence).shape == (2,)
+    first, second = suspicion(evidence)
+    assert first > second  # seen alone, both are as rare
+
+
+def test_audit_of_what_breaks_a_rule_comes_first(treebank: Path) -> None:
+    found = audit([treebank])
+    first = found.to_dict()["scattered"][0]
+    assert (first["sent_id"], first["token_id"]) == ("s31", 4)
+    assert first["breaks"] == ["too-many-subjects"]
 
 
 # Entries and patterns
@@ -309,3 +322,56 @@ def test_cli_audit_shows_both_lists(treebank: Path) -> None:
     assert "Scattered mistakes" in result.stdout
     assert "nsubj" in result.stdout
     assert COLUMNS[:3] == ("sent_id", "token_id", "score")
+
+
+def test_audit_with_parsers_resumes_and_removes_its_work(treebank: Path, tmp_path: Path) -> None:
+    out, work = tmp_path / "a.tsv", tmp_path / "work"
+    options = ("--parsers", "transition", "-q")
+    result = invoke("audit", treebank, *options, "-o", out)
+    assert result.exit_code == 0, result.output
+    rows = rows_of(out)
+    assert (rows[0]["sent_id"], rows[0]["token_id"]) == ("s31", "4")
+    assert (rows[0]["new_head"], rows[0]["new_deprel"]) == ("3", "obj")
+    assert not list(tmp_path.glob("*.work"))
+    kept = tmp_path / "b.tsv"
+    result = invoke("audit", treebank, *options, "-o", kept, "--workdir", work)
+    assert result.exit_code == 0, result.output
+    assert kept.read_bytes() == out.read_bytes()
+    result = invoke("audit", treebank, "--parsers", "transition", "-o", kept, "--workdir", work)
+    assert "lists of fold 1, 2, 3, 4, 5" in " ".join(result.stderr.split())
+    assert kept.read_bytes() == out.read_bytes()
+    # The parsers count: without them the scores are others.
+    invoke("audit", treebank, "-q", "-o", kept)
+    assert kept.read_bytes() != out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--parsers", "nothing"), "nothing"),
+        (("--parsers", "file:x"), "an audit trains its parsers itself"),
+        (("--workdir", "w"), "a work directory is for parsers; name parsers"),
+        (("--apply", "c.tsv", "-o", "x.conllu", "--parsers", "transition"), "--parsers does"),
+    ],
+)
+def test_audit_refuses_parsers_it_cannot_train(
+    treebank: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    text: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke("audit", treebank, *options)
+    assert result.exit_code in (1, 2)
+    assert text in " ".join(result.output.split())
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_audit_of_few_sentences_refuses_parsers(treebank: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.conllu"
+    text = treebank.read_text(encoding="utf-8")
+    few.write_text(text[: text.index("# sent_id = s9\n")], encoding="utf-8")
+    result = invoke("audit", few, "--parsers", "transition")
+    assert result.exit_code == 1
+    assert "9 sentences are too few" in " ".join(result.output.split())

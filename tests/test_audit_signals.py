@@ -9,13 +9,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from samples import sentence
+from samples import corrupted, sentence
 
 from tk_spacy.audit.backoff import leave_one_out
 from tk_spacy.audit.entries import outline
+from tk_spacy.audit.parsed import FLOOR, judge
 from tk_spacy.audit.rarity import attachments, label_given_tags, rarities, tag
+from tk_spacy.audit.rules import broken_rules
 from tk_spacy.audit.variation_ngrams import NIL, variation
 from tk_spacy.audit.words import EDGE, Words, ids
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.treebank.synthetic import generate
 
 SLEEP = "old/ADJ/2/amod owls/NOUN/3/nsubj sleep/VERB/0/root"
 
@@ -164,3 +168,69 @@ def test_audit_outlines_an_arc_from_its_head():
     words = Words.of([sentence(SLEEP)])
     assert outline(words, 1) == "sleep -nsubj-> owls"
     assert outline(words, 2) == "ROOT -root-> sleep"
+
+
+def test_audit_blames_both_of_two_subjects_and_the_leaf_with_a_dependent():
+    two = "owls/NOUN/3/nsubj mice/NOUN/3/nsubj see/VERB/0/root"
+    leaf = "in/ADP/3/case old/ADJ/1/amod woods/NOUN/0/root"
+    found = broken_rules(Words.of([sentence(SLEEP), sentence(two), sentence(leaf)]))
+    assert found.column.tolist() == [0, 0, 0, 1, 1, 0, 1, 1, 0]
+    assert found.of(3) == found.of(4) == ["too-many-subjects"]
+    assert found.of(7) == ["leaf-mark-case"]
+    assert found.of(0) == found.of(5) == []
+
+
+def proposed(gold, rate, parsers=3, seed=1):
+    """Lists of parsers that err at this rate."""
+    inventory = LabelInventory()
+    parses = [list(corrupted(gold, rate, seed=seed + number)) for number in range(parsers)]
+    return [
+        CandidateList.build(
+            [(tree.heads, tree.deprels, -float(place)) for place, tree in enumerate(trees)],
+            inventory=inventory,
+            sources=("a",),
+        )
+        for trees in zip(*parses, strict=True)
+    ]
+
+
+def test_audit_probability_of_an_arc_that_parsers_propose():
+    words = Words.of(list(generate(80, seed=3)))
+    lists = proposed(words.sentences, 0.1)
+    found = judge(words, lists)
+    assert len(found.labels) == len(found.own) == len(words)
+    assert (found.own >= FLOOR).all()
+    assert (found.best_p <= 1).all()
+    assert (found.margin >= -1e-6).all()
+    for number, (candidates, start) in enumerate(zip(lists, words.starts.tolist(), strict=False)):
+        gold = words.sentences[number]
+        for word in range(len(gold)):
+            arcs = {(int(h[word]), candidates.inventory.names[d[word]])
+                    for h, d in zip(candidates.heads, candidates.labels, strict=True)}  # fmt: skip
+            row, there = start + word, (int(gold.heads[word]), gold.deprels[word])
+            head = int(found.heads[row])
+            best = 0 if head < 0 else head - start + 1, found.labels[row]
+            assert best in arcs
+            if there not in arcs:
+                assert found.own[row] == np.float32(FLOOR)
+                assert best != there
+            elif len(arcs) == 1:
+                assert found.own[row] == found.best_p[row] == pytest.approx(1)
+    # Three parsers of which each is right nine times in ten are mostly right together.
+    assert (found.margin == 0).mean() > 0.9
+
+
+def test_audit_of_a_mistake_that_parsers_would_not_make():
+    right = list(generate(80, seed=3))
+    lists = proposed(right, 0.02)
+    wrong = list(corrupted(right, 0.05, seed=99))
+    changed = np.concatenate(
+        [
+            (a.heads != b.heads) | (np.array(a.deprels) != np.array(b.deprels))
+            for a, b in zip(right, wrong, strict=True)
+        ]
+    )
+    found = judge(Words.of(wrong), lists)
+    assert 50 < changed.sum() < 200
+    assert found.surprise[changed].min() > found.surprise[~changed].mean()
+    assert found.margin[changed].mean() > 0.9

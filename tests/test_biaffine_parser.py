@@ -14,6 +14,7 @@ from biaffine_parsers import NEW, QUICK, SENTENCES, trained
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.long_sentences import WHOLE_WORDS
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of, tables_of
@@ -121,6 +122,33 @@ def test_biaffine_score_is_nan_for_unknown_labels() -> None:
     (found,) = trained().score([sentence], [trees])
     assert np.isfinite(found[0])
     assert np.isnan(found[1])
+
+
+def test_biaffine_arc_scores_are_those_of_the_own_tree_one_by_one() -> None:
+    parser = trained()
+    trees = [
+        CandidateList.build([(s.heads, s.deprels, 0.0)], inventory=LabelInventory(), sources=("x",))
+        for s in NEW
+    ]
+    arcs = BiaffineSource(parser).arc_scores(NEW)
+    for sentence, found, (total,) in zip(NEW, arcs, parser.score(NEW, trees), strict=True):
+        assert found.shape == (len(sentence), 2)
+        assert (found < 0).all()
+        assert found.sum() == pytest.approx(total, abs=1e-4)
+
+
+def test_biaffine_arc_scores_of_what_it_does_not_know() -> None:
+    sentence = next(s for s in NEW if len(s) > 3)
+    strange = sentence.with_tree(sentence.heads, ["strange", *sentence.deprels[1:]])
+    n = WHOLE_WORDS + 1
+    long = sentence.from_columns(
+        forms=["a"] * n, upos=["X"] * n, heads=range(n), deprels=["root", *["dep"] * (n - 1)]
+    )
+    odd, plain, unread = trained().arc_scores([strange, sentence, long])
+    assert np.isnan(odd).sum() == np.isnan(odd[0, 1]) == 1
+    np.testing.assert_allclose(odd[1:], plain[1:], rtol=1e-5)
+    assert unread.shape == (n, 2)
+    assert np.isnan(unread).all()
 
 
 def trees_over(n: int) -> list[list[int]]:

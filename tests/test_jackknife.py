@@ -11,10 +11,18 @@ from tiny_spacy import tiny_config
 
 from tk_spacy.ensemble import jackknife as module
 from tk_spacy.ensemble.full_training import WholeTraining
-from tk_spacy.ensemble.jackknife import FoldProgress, JackknifeError, fold_of_sentences, jackknife
+from tk_spacy.ensemble.jackknife import (
+    FoldProgress,
+    JackknifeError,
+    fold_of_sentences,
+    jackknife,
+    jackknifed_arc_scores,
+)
 from tk_spacy.ensemble.trained_parsers import RECORD
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.spacy_transition import spec as spacy_spec
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.parsers.spacy_transition.training import train_spacy_parser
@@ -65,6 +73,25 @@ def assert_same_lists(a, b) -> None:
 
 FRESH = ["train", "parse", "done"]
 UNTRAINED = ["parse", "done"]
+
+
+def test_arc_scores_are_those_of_the_parser_that_never_saw_the_sentence(tmp_path):
+    parsers = make_parsers(
+        ["biaffine", "transition"],
+        settings={"biaffine": {"epochs": 1}, "transition": {"epochs": 1}},
+    )
+    run(tmp_path, list(parsers))
+    steps = []
+    found = jackknifed_arc_scores(
+        SENTENCES, parsers, workdir=tmp_path, folds=2, progress=lambda *step: steps.append(step)
+    )
+    assert list(found) == ["biaffine"]  # the other cannot tell
+    assert steps == [(1, 2), (2, 2)]
+    for fold, sentences in enumerate((SENTENCES[:8], SENTENCES[8:])):
+        other = BiaffineParser.from_disk(tmp_path / f"fold-{fold + 1:02}" / "biaffine")
+        expected = other.arc_scores(sentences)
+        for own, same in zip(found["biaffine"][8 * fold :], expected, strict=False):
+            np.testing.assert_allclose(own, same, rtol=1e-6)
 
 
 def test_folds_are_contiguous_and_of_nearly_equal_size():

@@ -44,9 +44,9 @@ class Proposer:
 
     def of(self, row: int) -> Proposal | None:
         """The proposal for a word, None where nothing else is likelier than what stands there."""
-        varied = self._varied(row)
-        if varied is not None:
-            return varied
+        proposal = self._varied(row) or self._parsed(row)
+        if proposal is not None:
+            return proposal
         words, evidence = self._words, self._evidence
         if words.heads[row] < 0:
             return None
@@ -65,17 +65,41 @@ class Proposer:
         head = position + int(words.heads[row]) - row
         return Proposal(head, label, tuple(self._reasons(row, label)))
 
+    def _parsed(self, row: int) -> Proposal | None:
+        """What parsers would have, as long as it is a tree."""
+        words, parsed = self._words, self._evidence.parsed
+        if parsed is None or parsed.margin[row] <= 0:
+            return None
+        _, position = words.place(row)
+        there = int(parsed.heads[row])
+        head = 0 if there < 0 else position + there - row
+        label = parsed.labels[row]
+        if not self._is_tree(row, head):
+            return None
+        own = 100 * float(parsed.own[row])
+        reason = (
+            f"Parsers that never saw this sentence make it {label} of word {head} with "
+            f"{100 * float(parsed.best_p[row]):.0f} %, and what stands there with {own:.2g} %."
+        )
+        others = self._reasons(row, label) if there == words.heads[row] and there >= 0 else ()
+        return Proposal(head, label, (reason, *others))
+
+    def _is_tree(self, row: int, head: int) -> bool:
+        """Whether a word's sentence stays a tree with another head of the word."""
+        sentence, position = self._words.place(row)
+        heads = np.array(sentence.heads)
+        heads[position - 1] = head
+        return check_tree(heads, single_root=False) is None
+
     def _varied(self, row: int) -> Proposal | None:
         """What the same string has elsewhere, the closest match first; as long as it is a tree."""
         words = self._words
         for level, varied in self._evidence.variations.items():
             if varied.margin[row] <= 0 or varied.labels[row] in (NIL, ""):
                 continue
-            sentence, position = words.place(row)
+            _, position = words.place(row)
             head = position + int(varied.heads[row]) - row
-            heads = np.array(sentence.heads)
-            heads[position - 1] = head
-            if check_tree(heads, single_root=False) is not None:
+            if not self._is_tree(row, head):
                 continue
             return Proposal(head, varied.labels[row], (self._same_string(row, level, varied),))
         return None

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from tk_spacy.cli.bars import progress_of
-from tk_spacy.cli.shell import Json, Quiet, Shell
+from tk_spacy.cli.shell import Json, Quiet, Shell, split
 from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import OptionError
+from tk_spacy.parsers.names import DEFAULT_PARSERS
 from tk_spacy.workflows.audit import ENTRIES, apply, audit
 
 
@@ -47,6 +48,24 @@ def audit_cli(
             "propose to --output.",
         ),
     ] = None,
+    parsers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Parsers to train on parts of the treebank, so that each judges sentences that "
+            f"it never saw, as {','.join(DEFAULT_PARSERS)}; see `tk-spacy train --parsers`. They "
+            "make the audit a little better and take as long as a training.",
+            show_default="none",
+        ),
+    ] = None,
+    workdir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep the trained parsers here; the same command goes on there after a stop.",
+            show_default="a directory beside the output, removed at the end",
+        ),
+    ] = None,
     most: Annotated[
         int, typer.Option(min=1, help="Words that entries are made of, at most.")
     ] = ENTRIES,
@@ -75,15 +94,26 @@ def audit_cli(
                 raise OptionError("--apply writes a copy; name it by --output")
             if len(inputs) > 1:
                 raise OptionError(f"--apply takes one treebank, not {len(inputs)}; give one")
-            if ignore is not None:
-                raise OptionError("--apply judges nothing, so --ignore does nothing; leave it out")
+            for name, value in (("ignore", ignore), ("parsers", parsers), ("workdir", workdir)):
+                if value is not None:
+                    raise OptionError(
+                        f"--apply judges nothing, so --{name} does nothing; leave it out"
+                    )
             with standard_input(inputs) as given:
                 told = apply(given.paths[0], chosen, output)
             shell.result([], told)
             shell.say(f"{told['changed']} words changed: {output}")
             return
         with standard_input(inputs) as given, progress_of(shell) as progress:
-            found = audit(given.paths, output=output, ignore=ignore, most=most, progress=progress)
+            found = audit(
+                given.paths,
+                output=output,
+                ignore=ignore,
+                most=most,
+                parsers=() if parsers is None else split(parsers),
+                workdir=workdir,
+                progress=progress,
+            )
         shell.result(found.tables(shown), found.to_dict())
         if output is not None:
             shell.say(f"Written: {output}")

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.ensemble.trained_parsers import (
     State,
@@ -33,11 +35,13 @@ from tk_spacy.ensemble.trained_parsers import (
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.sources import ArcScorer
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.executor import Executor, Surroundings, Task, TaskError, make_executor
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.utils.array_types import Float64
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
 FORMAT = 6
@@ -82,13 +86,13 @@ class _Job:
 
     @property
     def name(self) -> str:
-        return f"fold-{self.fold + 1:02}"
+        return _fold_name(self.fold)
 
     def file(self, suffix: str) -> Path:
         return self.folder / f"{self.name}{suffix}"
 
     def directory(self, parser: ParserSpec) -> Path:
-        return self.folder / self.name / parser.name
+        return _fold_directory(self.folder, self.fold, parser.name)
 
 
 def fold_of_sentences(n_sentences: int, *, folds: int, seed: int | None = None) -> list[int]:
@@ -180,10 +184,54 @@ def jackknife(
     return lists
 
 
+def jackknifed_arc_scores(
+    sentences: Sequence[Sentence],
+    parsers: Sequence[ParserSpec],
+    *,
+    workdir: str | os.PathLike[str],
+    folds: int = 5,
+    fold_seed: int | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, list[Float64]]:
+    """How likely each annotated arc is to each parser that can tell (see `ArcScorer`).
+
+    Of each such parser, by name, float64[n, 2] for each sentence, from the fold's parser that did
+    not learn from it.  `jackknife` has trained them with the same sentences, parsers and settings.
+    """
+    numbers = fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)
+    found: dict[str, list[Float64]] = {}
+    inventory = LabelInventory()
+    for fold in range(folds):
+        places = [i for i, number in enumerate(numbers) if number == fold]
+        for parser in parsers:
+            directory = _fold_directory(Path(workdir), fold, parser.name)
+            source = parser.open(directory, inventory=inventory, n_threads=n_threads)
+            if not isinstance(source, ArcScorer):
+                continue
+            of_parser = found.setdefault(parser.name, [np.zeros((0, 2))] * len(sentences))
+            scores = source.arc_scores([sentences[i] for i in places])
+            for i, own in zip(places, scores, strict=True):
+                of_parser[i] = own
+        if progress is not None:
+            progress(fold + 1, folds)
+    return found
+
+
+def _fold_name(fold: int) -> str:
+    return f"fold-{fold + 1:02}"
+
+
+def _fold_directory(workdir: Path, fold: int, parser: str) -> Path:
+    """Where a fold's parser is kept."""
+    return workdir / _fold_name(fold) / parser
+
+
 def fold_seconds(workdir: str | os.PathLike[str], parser: ParserSpec, *, folds: int) -> float:
     """Wall seconds of the trainings of a parser's fold parsers, those taken over included."""
-    names = [f"fold-{fold + 1:02}" for fold in range(folds)]
-    return sum(training_seconds(Path(workdir, name, parser.name)) for name in names)
+    return sum(
+        training_seconds(_fold_directory(Path(workdir), fold, parser.name)) for fold in range(folds)
+    )
 
 
 def _make_jobs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,5 +35,18 @@ class ParserSource(Protocol):
         """This parser's scores of given trees, float64[k, n_names] for each sentence.
 
         Comparable with those of `candidates`; NaN where the parser cannot score a tree.
+        """
+        ...
+
+
+@runtime_checkable
+class ArcScorer(Protocol):
+    """A source that can say of a single arc how likely it is, whatever the rest of the tree."""
+
+    def arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
+        """How likely each arc of the sentences' own trees is: float64[n, 2] each.
+
+        The log-probabilities of the head, and of the label given the head; NaN where it cannot
+        tell.
         """
         ...

@@ -12,6 +12,7 @@ from tk_spacy.audit.applying import apply_rows
 from tk_spacy.audit.entries import Cluster, Entry, in_two_lists, make_entries, outline
 from tk_spacy.audit.proposals import Proposer
 from tk_spacy.audit.ranking import gather, suspicion
+from tk_spacy.audit.rules import Broken
 from tk_spacy.audit.tables import read_table, write_table
 from tk_spacy.audit.words import Words
 from tk_spacy.errors import OptionError, UserError
@@ -20,6 +21,7 @@ from tk_spacy.utils.atomic_files import atomic_output
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.utils.timing import Meter
+from tk_spacy.workflows.audit_parsing import jackknifed, place_of_work
 
 ENTRIES = 200
 """Words that entries are made of, at most, by default."""
@@ -33,6 +35,7 @@ class Audit:
 
     words: of all files.  scores: float64[n], how likely each is annotated wrongly.
     scattered: entries, most suspicious first.  clusters: systematic inconsistencies.
+    broken: rules that the words break.
     """
 
     words: Words
@@ -40,6 +43,7 @@ class Audit:
     scattered: list[Entry]
     clusters: list[Cluster]
     proposer: Proposer
+    broken: Broken
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -145,6 +149,7 @@ class Audit:
             "head": int(sentence.heads[position - 1]),
             "deprel": words.deprels[row],
             "confidence": entry.confidence,
+            "breaks": self.broken.of(row),
             "with": [words.place(other)[1] for other in entry.rows[1:]],
             "proposal": None
             if proposal is None
@@ -162,6 +167,9 @@ def audit(
     output: str | Path | None = None,
     ignore: str | Path | None = None,
     most: int = ENTRIES,
+    parsers: Sequence[str] = (),
+    workdir: str | Path | None = None,
+    processes: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Rank the words of treebanks by how likely their annotation is a mistake.
@@ -171,6 +179,11 @@ def audit(
     ignore: a table of words (sent_id, token_id) that were looked at and are right.  Where it says
         what stood there (head, deprel), a word annotated anew is told of again.
     most: words that entries are made of.
+    parsers: names as `train --parsers` takes them, whose jackknifed trees are looked at too; none
+        for what can be said without.
+    workdir: where trained parsers are kept; None for a directory beside the output that is removed
+        at the end.  The same call after a stop goes on there.
+    processes: parsers trained at a time, see `ensemble.jackknife`.
     """
     target = None if output is None else Path(output)
     if target is not None and target.suffix not in FORMS:
@@ -180,8 +193,15 @@ def audit(
     with run.stage("reading the treebank"):
         sentences = _sentences(inputs)
         words = Words.of(sentences)
+    parsed = None
+    if parsers:
+        place = None if workdir is None else Path(workdir)
+        with place_of_work(target, place) as work:
+            parsed = jackknifed(run, words, parsers, place=work, processes=processes)
+    elif workdir is not None:
+        raise OptionError("a work directory is for parsers; name parsers, or leave it out")
     with run.stage("looking for what is rare or varies"):
-        evidence = gather(words)
+        evidence = gather(words, parsed)
         scores = suspicion(evidence)
         proposer = Proposer(words, evidence)
 
@@ -196,7 +216,7 @@ def audit(
     with run.stage("making entries"):
         entries = make_entries(words, scores, proposer.of, most=most, ignored=ignored)
         scattered, clusters = in_two_lists(words, entries)
-    found = Audit(words, scores, scattered, clusters, proposer)
+    found = Audit(words, scores, scattered, clusters, proposer, evidence.broken)
     if target is not None:
         with atomic_output(target) as out:
             if target.suffix == ".tsv":

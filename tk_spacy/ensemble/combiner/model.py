@@ -12,7 +12,7 @@ under several temperatures are learned from too, and all of it on jackknifed lis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.ensemble.combiner.arc_features import BITS, ArcFeatures, ArcTable
+from tk_spacy.ensemble.combiner.arcs import ListArcs
 from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
 from tk_spacy.ensemble.combiner.reparsing import best_trees
 from tk_spacy.errors import UserError
@@ -77,22 +78,63 @@ class ArcCombiner:
 
         folds: consecutive parts of the lists that are held out in turn.
         """
+        report = progress or (lambda done, total: None)
+        steps = min(folds, len(lists)) + 1
+        features, tables = _encode(gold, lists)
+        extended = [
+            apart._extended(table, candidates, ADDED_TREES)
+            for apart, table, candidates in cls._apart(
+                features, tables, lists, folds=folds, epochs=epochs,
+                progress=lambda done, _: report(done, steps),
+            )
+        ]  # fmt: skip
+        combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)
+        report(steps, steps)
+        return combiner, extended
+
+    @classmethod
+    def judge_apart(
+        cls,
+        gold: Sequence[Sentence],
+        lists: Sequence[CandidateList],
+        *,
+        folds: int = FOLDS,
+        epochs: int = EPOCHS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Iterator[tuple[ListArcs, Float64]]:
+        """The arcs of each list with their log-probabilities, by a combiner without that list.
+
+        The other parameters are those of `fit_apart`.
+        """
+        features, tables = _encode(gold, lists)
+        for apart, table, _ in cls._apart(
+            features, tables, lists, folds=folds, epochs=epochs, progress=progress
+        ):
+            yield table.arcs, apart._log_probabilities(table)
+
+    @classmethod
+    def _apart(
+        cls,
+        features: ArcFeatures,
+        tables: Sequence[_Taught],
+        lists: Sequence[CandidateList],
+        *,
+        folds: int,
+        epochs: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> Iterator[tuple[ArcCombiner, ArcTable, CandidateList]]:
+        """Each list in order, with a combiner that did not learn from it."""
         if len(lists) < 2:
             raise UserError("training needs at least two candidate lists")
-        report = progress or (lambda done, total: None)
-        features, tables = _encode(gold, lists)
-        extended: list[CandidateList] = []
         parts = np.array_split(np.arange(len(lists)), min(folds, len(lists)))
         for number, held in enumerate(parts, start=1):
             away = set(held.tolist())
             rest = [i for i in range(len(lists)) if i not in away]
             apart = cls._learn(features, tables, rest, epochs=epochs)
             for i in held.tolist():
-                extended.append(apart._extended(tables[i].table, lists[i], ADDED_TREES))
-            report(number, len(parts) + 1)
-        combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)
-        report(len(parts) + 1, len(parts) + 1)
-        return combiner, extended
+                yield apart, tables[i].table, lists[i]
+            if progress is not None:
+                progress(number, len(parts))
 
     @classmethod
     def _learn(
@@ -142,10 +184,7 @@ class ArcCombiner:
         return self._extended(self.features.encode(sentence, candidates), candidates, added)
 
     def _extended(self, table: ArcTable, candidates: CandidateList, added: int) -> CandidateList:
-        arcs = table.arcs
-        scores = arc_log_probabilities(
-            table.dense, table.hashed, arcs.starts, self.weights, self.hashed
-        )
+        arcs, scores = table.arcs, self._log_probabilities(table)
         trees = best_trees(arcs, scores, added)
         unknown = np.full((len(trees), len(candidates.sources)), np.nan)
         return CandidateList.from_arrays(
@@ -173,10 +212,7 @@ class ArcCombiner:
         such as those that `extended` adds.  Raises ValueError for an arc that it does not have.
         """
         table = self.features.encode(sentence, candidates)
-        arcs = table.arcs
-        scores = arc_log_probabilities(
-            table.dense, table.hashed, arcs.starts, self.weights, self.hashed
-        )
+        arcs, scores = table.arcs, self._log_probabilities(table)
         n = heads.shape[1]
         n_labels = int(max(arcs.labels.max(), labels.max())) + 1
 
@@ -189,6 +225,11 @@ class ArcCombiner:
         if (known[found] != asked).any():
             raise ValueError("a tree has an arc that no candidate of the list has")
         return scores[found]
+
+    def _log_probabilities(self, table: ArcTable) -> Float64:
+        return arc_log_probabilities(
+            table.dense, table.hashed, table.arcs.starts, self.weights, self.hashed
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: all but the hashed weights."""

@@ -19,7 +19,7 @@ from tk_spacy.kbest.candidates import (
     in_batches,
 )
 from tk_spacy.kbest.label_tables import LabelTables
-from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
+from tk_spacy.kbest.long_sentences import is_long, list_cut, parse_cut, score_cut
 from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
@@ -190,6 +190,30 @@ class BiaffineParser(StoredParser):
             done += len(batch)
         return out
 
+    def arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
+        """How likely each arc of the sentences' own trees is: float64[n, 2] each.
+
+        The log-probabilities of the head, and of the label given the head.  NaN for a label that
+        the parser does not know, and in a sentence too long to be searched whole.
+        """
+        out = [np.full((len(sentence), 2), np.nan) for sentence in sentences]
+        whole = [i for i, sentence in enumerate(sentences) if not is_long(sentence)]
+        for batch in in_batches(whole, lambda i: len(sentences[i])):
+            found = self._arc_scores([sentences[i] for i in batch])
+            for i, arcs in zip(batch, found, strict=True):
+                out[i] = arcs
+        return out
+
+    def _arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
+        ids = {name: i for i, name in enumerate(self.labels)}
+
+        def own(i: int, scores: SentenceScores) -> NDArray[np.float64]:
+            labels = np.array([[ids.get(name, -1) for name in sentences[i].deprels]])
+            heads, given = scores.of_arcs(sentences[i].heads[None], labels)
+            return np.stack([heads[0], given[0]], axis=1)
+
+        return self._map(sentences, own)
+
     def _map(
         self,
         sentences: Sequence[Sentence],
@@ -331,6 +355,16 @@ class SentenceScores:
         self, heads: NDArray[np.int32], labels: NDArray[np.integer[Any]]
     ) -> NDArray[np.float64]:
         """Scores float64[k] of trees: heads and labels int[k, n], labels -1 where unknown."""
+        of_heads, of_labels = self.of_arcs(heads, labels)
+        return (of_heads + of_labels).sum(axis=1)
+
+    def of_arcs(
+        self, heads: NDArray[np.int32], labels: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The same of each head, and of each label given the head: float64[k, n] both.
+
+        NaN for an unknown label.
+        """
         n = len(self._arcs)
         words = np.arange(n)
         arcs, inverse = np.unique(words * (n + 1) + heads, return_inverse=True)
@@ -343,9 +377,7 @@ class SentenceScores:
         scores = log_softmax(ops.to_numpy(self._scores.label_scores(*places)))
         known = labels >= 0
         found = scores[inverse.reshape(heads.shape), np.where(known, labels, 0)]
-        total = (self._arcs[words, heads] + found).sum(axis=1)
-        total[~known.all(axis=1)] = np.nan
-        return total
+        return self._arcs[words, heads], np.where(known, found, np.nan)
 
 
 RecentScores = Recent[SentenceScores]

@@ -48,3 +48,7 @@ class BiaffineSource(ListingSource[BiaffineParser]):
         """The parser's score of every tree: float64[k, 1] for each list, NaN where it has none."""
         found = self.parser.score(sentences, lists, recent=self.recent)
         return [scores[:, None] for scores in found]
+
+    def arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
+        """How likely each arc of the sentences' own trees is; see `kbest.sources.ArcScorer`."""
+        return self.parser.arc_scores(sentences)
