@@ -218,6 +218,7 @@ def test_trees_are_drawn_with_the_differing_arcs_marked() -> None:
     )  # fmt: skip
     assert svg.count("displacy-arrow tk-differs") == 1
     assert svg.count("displacy-token tk-differs") == 1
+    assert "textPath" not in svg  # labels stand upright
     marked = svg.split("displacy-arrow tk-differs")[1].split("</g>")[0]
     assert "nsubj" in marked
     assert "a&amp;b" in svg

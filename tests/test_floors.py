@@ -29,6 +29,7 @@ FLOORS = (
     "parsers",
     "selection",
     "kernels",
+    "pages",
     "spacy_io",
     "features",
     "kbest",

@@ -63,6 +63,12 @@ def test_packaging_configs_are_installed() -> None:
         assert installed.read_bytes() == path.read_bytes()
 
 
+def test_packaging_templates_of_pages_are_installed() -> None:
+    templates = CHECKOUT / "tk_spacy" / "pages" / "templates"
+    for path in templates.iterdir():
+        assert (PACKAGE / "pages" / "templates" / path.name).read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("group", "name"),
     [

@@ -12,6 +12,7 @@ from tk_spacy.evaluation.reliability import (
     calibration_error,
     chance_error,
     reliability,
+    risk_coverage,
     risk_coverage_area,
 )
 
@@ -85,3 +86,17 @@ def test_what_is_no_probability_is_refused(probabilities, right, message):
 def test_no_bin_is_refused():
     with pytest.raises(ValueError, match="bins is 0"):
         reliability([0.5], np.array([True]), bins=0)
+
+
+def test_risk_and_coverage_by_hand() -> None:
+    right = np.array([True, False, True, True])
+    curve = risk_coverage([0.9, 0.8, 0.7, 0.6], right, points=4)
+    assert np.array(curve) == pytest.approx(
+        np.array([(0.25, 0), (0.5, 0.5), (0.75, 1 / 3), (1, 0.25)])
+    )
+    # Fewer points than asked for where there are fewer things, and equal ones share their errors.
+    assert risk_coverage([0.5, 0.5], right[:2]) == ((0.5, 0.5), (1.0, 0.5))
+    assert [share for share, _ in risk_coverage(np.arange(100), right.repeat(25))] == (
+        pytest.approx(np.arange(1, 21) / 20)
+    )
+    assert risk_coverage([], np.zeros(0, dtype=bool)) == ()

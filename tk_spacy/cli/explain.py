@@ -13,11 +13,10 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import OneInputOption, TagsOption, WellFormed, chosen
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.streams import standard_input
-from tk_spacy.errors import OptionError, UserError
 from tk_spacy.kbest.candidates import MAX_K
+from tk_spacy.pages.rendering import check_page, write_page
 from tk_spacy.reranker.explain import EXAMPLES, Explanation
 from tk_spacy.reranker.influences import Influence
-from tk_spacy.utils.atomic_files import atomic_output
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.workflows.explain import explain
 from tk_spacy.workflows.explanation_words import (
@@ -101,10 +100,8 @@ def explain_cli(
     """
     shell = Shell(quiet=quiet, as_json=as_json)
     with shell.guard():
-        if html is not None and html.exists() and not overwrite:
-            raise OptionError(
-                f"{html}: is there already; name another page, or replace it (overwrite)"
-            )
+        if html is not None:
+            check_page(html, overwrite=overwrite, inputs=[file])
         with standard_input([file]) as inputs, progress_of(shell) as progress:
             made = explain(
                 model,
@@ -123,13 +120,7 @@ def explain_cli(
         if html is not None:
             from tk_spacy.workflows.explanation_page import page  # noqa: PLC0415  (imports spaCy)
 
-            try:
-                with atomic_output(html) as out:
-                    out.write(page(made).encode("utf-8"))
-            except OSError as error:
-                raise UserError(
-                    f"{html}: cannot write the page: {error.strerror or error}; write it elsewhere"
-                ) from error
+            write_page(html, page(made))
         shell.say(" ".join(_sentence(made.explanation)))
         shell.say(source_line(made) + "\n")
         shell.result(_tables(made.explanation), made.to_dict())

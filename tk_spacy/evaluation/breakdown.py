@@ -129,6 +129,8 @@ GROUPINGS: dict[str, Grouping] = {
         + "; root: HEAD 0; other: the rest.",
     ),
 }  # fmt: skip
+PAGE_GROUPINGS = ("length", "sentence", "upos")
+"""Those that pages show beside relations, asked for or not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tk_spacy.evaluation.reliability import (
     calibration_error,
     chance_error,
     reliability,
+    risk_coverage,
     risk_coverage_area,
 )
 from tk_spacy.treebank.confidence_columns import read_confidence
@@ -31,7 +32,8 @@ class ConfidenceScores:
 
     size: number of things that have one.  right: share of them.  probability: their mean.
     calibration_error: expected, of BINS bins of equally many things.  by_chance: what it would be
-    if all probabilities were true.  risk_coverage_area: see `reliability`.  bins: of the same.
+    if all probabilities were true.  risk_coverage_area, curve: see `reliability`.  bins: of the
+    same.
     """
 
     size: int
@@ -41,6 +43,7 @@ class ConfidenceScores:
     by_chance: float
     risk_coverage_area: float
     bins: tuple[Bin, ...]
+    curve: tuple[tuple[float, float], ...]
 
     @classmethod
     def of(cls, probabilities: Float64, right: np.ndarray) -> ConfidenceScores:
@@ -53,6 +56,7 @@ class ConfidenceScores:
             by_chance=chance_error(probabilities),
             risk_coverage_area=risk_coverage_area(probabilities, right),
             bins=reliability(probabilities, right),
+            curve=risk_coverage(probabilities, right),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,6 +70,25 @@ class ConfidenceScores:
             "risk_coverage_area": self.risk_coverage_area,
             "bins": [item._asdict() for item in self.bins],
         }
+
+
+class Said(Protocol):
+    """Probabilities of a sentence's heads and labels, float[n], and of its tree; nan for none."""
+
+    @property
+    def heads(self) -> Float64:
+        """Of each word's head."""
+        ...
+
+    @property
+    def labels(self) -> Float64:
+        """Of each word's label."""
+        ...
+
+    @property
+    def tree(self) -> float:
+        """Of all heads and labels."""
+        ...
 
 
 @dataclass(slots=True)
@@ -84,20 +107,23 @@ class ConfidenceCounts:
     ) -> Iterator[tuple[Sentence, Sentence]]:
         """The (gold, system) pairs as they come, counted; raises what `read_confidence` does."""
         for gold, system in pairs:
-            said = read_confidence(system)
-            heads = system.heads == gold.heads
-            labels = np.array([a == b for a, b in zip(gold.deprels, system.deprels, strict=True)])
-            whole = np.array([bool((heads & labels).all())])
-            tree = np.array([said.tree])
-            for kind, values, right in (
-                ("heads", said.heads, heads),
-                ("labels", said.labels, labels),
-                ("trees", tree, whole),
-            ):
-                known = ~np.isnan(values)
-                if known.any():
-                    self._found[kind].append((values[known], right[known]))
+            self.add(gold, system, read_confidence(system))
             yield gold, system
+
+    def add(self, gold: Sentence, system: Sentence, said: Said) -> None:
+        """Count a sentence whose probabilities are said."""
+        heads = system.heads == gold.heads
+        labels = np.array([a == b for a, b in zip(gold.deprels, system.deprels, strict=True)])
+        whole = np.array([bool((heads & labels).all())])
+        tree = np.array([said.tree])
+        for kind, values, right in (
+            ("heads", said.heads, heads),
+            ("labels", said.labels, labels),
+            ("trees", tree, whole),
+        ):
+            known = ~np.isnan(values)
+            if known.any():
+                self._found[kind].append((values[known], right[known]))
 
     def scores(self) -> dict[str, ConfidenceScores]:
         """Of each of KINDS that has probabilities."""

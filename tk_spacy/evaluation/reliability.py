@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tk_spacy.utils.array_types import Float64
 
 BINS = 15
+POINTS = 20
 
 
 class Bin(NamedTuple):
@@ -75,6 +76,21 @@ def risk_coverage_area(confidence: ArrayLike, right: ArrayLike) -> float:
         return 0.0
     errors = np.cumsum(1.0 - shares[::-1])
     return float((errors / np.arange(1, len(errors) + 1)).mean())
+
+
+def risk_coverage(
+    confidence: ArrayLike, right: ArrayLike, *, points: int = POINTS
+) -> tuple[tuple[float, float], ...]:
+    """The curve whose area that is: shares of the surest things, and the share of errors in each.
+
+    points: so many shares, equally far apart, fewer where there are fewer things; the last is 1.
+    Arguments and errors as of `risk_coverage_area`; empty where there is nothing.
+    """
+    _, shares = _sorted(confidence, right, most=np.inf)
+    n = len(shares)
+    errors = np.cumsum(1.0 - shares[::-1])
+    numbers = dict.fromkeys(-(-n * i // points) for i in range(1, points + 1)) if n else {}
+    return tuple((m / n, float(errors[m - 1] / m)) for m in numbers)
 
 
 def _sorted(

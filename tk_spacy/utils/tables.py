@@ -45,7 +45,7 @@ class Table:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """For the terminal: below each other, parts of the columns where it is narrow."""
-        shown = self._shown()
+        shown = self.shown()
         widths = [self._widths(i, shown) for i in range(len(self.columns))]
         for number, part in enumerate(_parts(widths, options.max_width)):
             # Text, not str: a heading or file name may hold what rich takes for markup.
@@ -85,7 +85,7 @@ class Table:
         """For README files and notes."""
         heads = [column.heading for column in self.columns]
         rule = ["---" if column.align == "left" else "---:" for column in self.columns]
-        rows = [heads, rule, *([cell.replace("|", "\\|") for cell in row] for row in self._shown())]
+        rows = [heads, rule, *([cell.replace("|", "\\|") for cell in row] for row in self.shown())]
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         parts = [f"**{self.title}**", "\n".join(lines), *self.notes]
         return "\n\n".join(parts) + "\n"
@@ -95,7 +95,8 @@ class Table:
         keys = [column.key for column in self.columns]
         return [dict(zip(keys, row, strict=True)) for row in self.rows]
 
-    def _shown(self) -> list[list[str]]:
+    def shown(self) -> list[list[str]]:
+        """The cells as text, row by row."""
         return [
             [show(cell, column.digits) for cell, column in zip(row, self.columns, strict=True)]
             for row in self.rows
