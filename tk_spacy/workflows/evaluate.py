@@ -51,22 +51,23 @@ class Evaluation:
         """The systems' names, each once."""
         return _unique([name for name, _ in self.systems])
 
-    def table(self) -> Table:
-        """One row a system."""
+    def table(self, *, notes: bool = True) -> Table:
+        """One row a system.  notes: of how much was scored, and of the bootstraps."""
         names = self.names
         scores = {name: row for name, (_, row) in zip(names, self.systems, strict=True)}
         first = self.systems[0][1]
-        notes = [
+        title = f"Scores against {self.gold}"
+        if not notes:
+            return scores_table(title, scores, columns=MORE_SCORE_COLUMNS)
+        told = [
             f"{first.sentences:,} sentences, {first.words:,} words, "
             f"{first.words_nopunct:,} of them no punctuation."
         ]
-        notes += [
+        told += [
             bootstrap_note(names[0], name, result)
             for name, result in zip(names[1:], self.comparisons, strict=True)
         ]
-        return scores_table(
-            f"Scores against {self.gold}", scores, columns=MORE_SCORE_COLUMNS, notes=notes
-        )
+        return scores_table(title, scores, columns=MORE_SCORE_COLUMNS, notes=told)
 
     def tables(self) -> list[Table]:
         """Of the systems, of what is ill-formed, of each grouping, of probabilities."""
