@@ -280,7 +280,13 @@ def test_biaffine_mistakes_have_names() -> None:
         train_biaffine_parser([NEW[0], replace(bare, path="my.conllu", line=7)])
     parser = trained()
     assert parser.vocabulary.reads_xpos
-    assert parser.about == {"sentences": 300, "words": sum(len(s) for s in SENTENCES)}
+    curve = parser.about["curve"]
+    assert parser.about == {
+        "sentences": 300, "words": sum(len(s) for s in SENTENCES), "curve": curve,
+    }  # fmt: skip
+    assert curve["of"] == "loss a word"
+    assert len(curve["values"]) >= QUICK.epochs
+    assert curve["values"][0] > 2 * curve["values"][-1] > 0
     with pytest.raises(ValueError, match="k is 0"):
         parser.kbest(NEW, k=0, inventory=LabelInventory())
     with pytest.raises(TypeError, match=r"k is 2\.0"):

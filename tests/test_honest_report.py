@@ -35,7 +35,7 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.reranker import assessment as assessment_module
-from tk_spacy.reranker.assessment import assess
+from tk_spacy.reranker.assessment import Choices, assess
 from tk_spacy.reranker.decision import Decision
 from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
@@ -166,6 +166,10 @@ class StubReranker:
         final = case.row_scores["final system"]
         return Decision(trees, final, np.ones(len(trees), dtype=np.bool_))
 
+    def confidence(self, trees: CandidateList, final: np.ndarray, row: int) -> None:
+        assert row == int(final.argmax())
+        assert final is self.by_list[id(trees)].row_scores["final system"]
+
 
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
@@ -220,13 +224,13 @@ def test_every_row_is_the_score_of_the_system_that_it_names(cases: list[Case]) -
     base = StubReranker(cases, "base reranker", kernel=False, combiner=False)
     kernel = StubReranker(cases, "kernel reranker", kernel=True, combiner=True)
     steps: list[tuple[int, int]] = []
-    parsed: list[Sentence] = []
+    choices: list[Choices] = []
     gold = [case.gold for case in cases]
     part = assess(
         gold,
         [case.given for case in cases],
         base=base, kernel=kernel, seed=4, n_threads=3,
-        progress=lambda done, of: steps.append((done, of)), parsed=parsed,
+        progress=lambda done, of: steps.append((done, of)), choices=choices,
     )  # fmt: skip
     expected = expected_scores(cases)
     # No two systems have the same scores: a wrong row cannot hide.
@@ -242,9 +246,12 @@ def test_every_row_is_the_score_of_the_system_that_it_names(cases: list[Case]) -
     assert (part.sentences, part.words, part.trees) == (131, 131 * N_WORDS, K)
     assert part.tokens_per_second > 0
     assert steps == [(128, 131), (131, 131)]
-    assert [s.forms for s in parsed] == [s.forms for s in gold]
-    trees_shown = [(s.heads.tolist(), list(s.deprels)) for s in parsed]
-    assert trees_shown == [case.trees["final system"] for case in cases]
+    (chosen,) = choices
+    for trees, system in ((chosen.parsed, "final system"), (chosen.before, "base parser")):
+        assert [s.forms for s in trees] == [s.forms for s in gold]
+        trees_shown = [(s.heads.tolist(), list(s.deprels)) for s in trees]
+        assert trees_shown == [case.trees[system] for case in cases]
+    assert chosen.sure == [None] * 131
     assert base.threads == kernel.threads == {3}
     for tests, against in ((part.tests, "base parser"), (part.vote_tests, "plain vote")):
         assert [test.metric for test in tests] == ["uas", "las"]

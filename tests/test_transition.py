@@ -357,6 +357,13 @@ def test_it_learns_from_where_the_best_state_is_furthest_ahead(width: int) -> No
     assert ends == {True, False}
 
 
+def test_it_tells_how_many_sentences_it_knew_in_each_epoch() -> None:
+    curve = trained().about["curve"]
+    assert curve["of"] == "training sentences parsed right, %"
+    assert len(curve["values"]) == SMALL.epochs
+    assert 0 <= curve["values"][0] < curve["values"][-1] <= 100
+
+
 def test_it_learns_its_own_sentences() -> None:
     parser = train_transition_parser(
         SENTENCES[:60], settings=replace(SMALL, epochs=15, bits=18, training_beam=8, beam=8)

@@ -105,6 +105,7 @@ def test_udpipe_learns_a_synthetic_language() -> None:
     # The best on dev is kept, where it is scored without a beam.
     greedy = replace(made, settings=replace(settings, beam_search=1))
     best = max(row["las"] for row in made.about["epochs"])
+    assert made.about["curve"]["values"] == [row["las"] for row in made.about["epochs"]]
     assert las(greedy, NEW) == pytest.approx(best, abs=0.01)
     assert las(made, NEW) > 55
     assert made.root_label == "root"

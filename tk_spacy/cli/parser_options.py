@@ -78,7 +78,7 @@ Examples = Annotated[
     typer.Option(
         "--examples/--no-examples",
         help="Whether the model keeps the words of the training sentences that its kernel compares "
-        "with, so that `tk-spacy explain` can show them.",
+        "with, so that `tk-spacy explain` can show them, and its report.html sentences of dev.",
         show_default="examples",
     ),
 ]

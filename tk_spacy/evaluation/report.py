@@ -100,6 +100,17 @@ class PartReport:
     violations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What a training measured after each of its epochs, as it went.
+
+    of: what the values are, such as "LAS on dev, %".
+    """
+
+    of: str
+    values: Sequence[float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTime:
     """The paper's Table 3 and the cost of the whole command.
@@ -133,6 +144,7 @@ class TrainReport:
     about: settings and provenance, JSON values, the same in every run.  parts: "dev", "test".
     betas: weights of the final score.  notes: warnings, as they were shown.
     tags: how right the predicted tags are, of each part; empty where the files' were learnt from.
+    curves: learning curves by what was trained, where it measured something.
     """
 
     about: Mapping[str, Any]
@@ -141,6 +153,7 @@ class TrainReport:
     run_time: RunTime
     notes: Sequence[str] = field(default=())
     tags: Mapping[str, TagScores] = field(default_factory=dict)
+    curves: Mapping[str, Curve] = field(default_factory=dict)
 
     def tables(self) -> list[Table]:
         """Tables 2 (one for each part) and 3, what is ill-formed, and the wall times."""
@@ -203,6 +216,10 @@ class TrainReport:
             run_time=RunTime(**data["run_time"]),
             notes=data["notes"],
             tags={n: TagScores.from_dict(row) for n, row in data.get("tags", {}).items()},
+            curves={
+                name: Curve(curve["of"], tuple(curve["values"]))
+                for name, curve in data.get("curves", {}).items()
+            },
         )
 
 

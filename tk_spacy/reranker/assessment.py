@@ -29,6 +29,7 @@ from tk_spacy.evaluation.report import (
 )
 from tk_spacy.evaluation.well_formed import count_violations
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence
 
@@ -47,17 +48,17 @@ def assess(
     seed: int = 0,
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    parsed: list[Sentence] | None = None,
+    choices: list[Choices] | None = None,
 ) -> PartReport:
     """Scores of the parsers, the first of the list, both rerankers, final system and oracle.
 
-    As `count_choices`.  seed: of the bootstrap.  parsed: gets the final system's trees.
+    As `count_choices`.  seed: of the bootstrap.  choices: gets what the systems chose.
     """
     found = count_choices(
         gold, lists, base=base, kernel=kernel, n_threads=n_threads, progress=progress
     )
-    if parsed is not None:
-        parsed += found.parsed
+    if choices is not None:
+        choices.append(found)
     return pooled([found], seed=seed)
 
 
@@ -67,6 +68,7 @@ class Choices:
 
     counts: of each system, one row a sentence (see `evaluation.attachment`).  trees: number of
     candidates of each sentence.  seconds: of the final choice.  parsed: the final system's trees.
+    before: the base parser's.  sure: how sure each final choice is, None without calibration.
     violations: of the gold trees, the base parser's and the final system's, by kind.
     """
 
@@ -76,6 +78,8 @@ class Choices:
     words: int
     seconds: float
     parsed: list[Sentence]
+    before: list[Sentence]
+    sure: list[Confidence | None]
     violations: Mapping[str, Mapping[str, int]]
 
 
@@ -136,6 +140,7 @@ def count_choices(
     chosen: dict[str, list[int]] = {name: [] for name in (*systems, _LABELLED_ORACLE)}
     voted: list[Sentence] = []
     decided: list[CandidateList] = []
+    sure: list[Confidence | None] = []
     own = KERNEL_RERANKER if kernel.settings.kernel_parts else BASE_RERANKER
     seconds = 0.0
     for start in range(0, len(gold), BATCH):
@@ -164,11 +169,16 @@ def count_choices(
             chosen[ORACLE].append(trees.oracle(sentence))
             chosen[_LABELLED_ORACLE].append(trees.oracle(sentence, labelled=True))
         chosen[own] += _best(scores)
+        sure += [
+            kernel.confidence(decision.candidates, decision.final, decision.row)
+            for decision in decisions
+        ]
         if progress is not None:
             progress(start + len(batch), len(gold))
     completed = [trees for _, trees in pairs]
     final_trees = _with_trees(gold, decided, chosen[FINAL])
     among = dict.fromkeys((FINAL, ORACLE, _LABELLED_ORACLE), decided)
+    base_trees = _with_trees(gold, completed, chosen[BASE_PARSER])
     counts = {
         name: count_sentences(gold, _with_trees(gold, among.get(name, completed), rows))
         for name, rows in chosen.items()
@@ -183,9 +193,11 @@ def count_choices(
         words=sum(map(len, gold)),
         seconds=seconds,
         parsed=final_trees,
+        before=base_trees,
+        sure=sure,
         violations={
             GOLD: count_violations(gold),
-            BASE_PARSER: count_violations(_with_trees(gold, completed, chosen[BASE_PARSER])),
+            BASE_PARSER: count_violations(base_trees),
             FINAL: count_violations(final_trees),
         },
     )

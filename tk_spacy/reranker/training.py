@@ -56,6 +56,7 @@ class TrainingStats:
     """What a training took and gave.
 
     seconds: of wall time, without reading and encoding the lists.  updates: of Algorithm 1.
+    curve: lists that led to an update in each iteration, percent.
     """
 
     sentences: int
@@ -63,6 +64,7 @@ class TrainingStats:
     support_parts: int
     updates: int
     seconds: float
+    curve: tuple[float, ...] = ()
 
 
 def prepare_lists(
@@ -187,7 +189,9 @@ def learn(
     )
     for item in items:
         item.reset()
+    curve = []
     for order in _visits(len(items), settings):
+        before = learner.updates
         if settings.shuffle_seed is not None:
             # Lists of a shuffled chunk were last seen at different times: level them.
             learner.refresh(items, n_threads=n_threads)
@@ -198,6 +202,7 @@ def learn(
                 learner.step(item)
             if progress is not None:
                 progress(learner.steps, total)
+        curve.append(round(100 * (learner.updates - before) / len(items), 3))
         learner.support.forget(min((item.mark for item in items), key=lambda mark: mark.updates))
     support = learner.support.freeze()
     reranker = Reranker(
@@ -214,6 +219,7 @@ def learn(
         support_parts=len(support),
         updates=learner.updates,
         seconds=time.perf_counter() - started,
+        curve=tuple(curve),
     )
     return reranker, stats
 

@@ -30,7 +30,14 @@ from tk_spacy.workflows.compression_curve import (
     measure,
     without_kernel,
 )
-from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN, Model, main_source, open_model
+from tk_spacy.workflows.model import (
+    REPORT_HTML,
+    REPORT_JSON,
+    REPORT_MARKDOWN,
+    Model,
+    main_source,
+    open_model,
+)
 from tk_spacy.workflows.train.config_text import TRAINING_CFG
 
 KEEPS = (0.05, 0.1, 0.25, 0.5)
@@ -151,7 +158,7 @@ def _copy(path: Path, output: Path) -> Iterator[Path]:
         shutil.copytree(
             path,
             directory,
-            ignore=shutil.ignore_patterns(REPORT_JSON, REPORT_MARKDOWN, TRAINING_CFG),
+            ignore=shutil.ignore_patterns(REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML, TRAINING_CFG),
             copy_function=copied,
             dirs_exist_ok=True,
         )

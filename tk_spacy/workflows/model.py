@@ -28,7 +28,7 @@ from tk_spacy.utils.serialization import META, RERANKER_FORMAT
 PipelineLoader = Callable[[str | Path], Any]
 """Loads a spaCy pipeline; see `pipeline_loader`."""
 
-REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
+REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML = "report.json", "report.md", "report.html"
 
 
 def pipeline_loader() -> PipelineLoader:

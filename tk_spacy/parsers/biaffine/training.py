@@ -64,6 +64,7 @@ def train_biaffine_parser(
     for _ in range(epochs - 1):
         batches += make_batches(lengths, settings.batch, rng=rng)
     done, of = 0, epochs * len(train)
+    losses = [0.0] * epochs
     with one_thread(), seeded(settings.seed):
         prepare(model, train, Batch(train[:SAMPLE]), labels, xpos=settings.xpos)
         rates: Any = warmup_linear(settings.rate, int(WARM_UP * len(batches)), len(batches))
@@ -75,13 +76,19 @@ def train_biaffine_parser(
             for ids in batches:
                 batch = make_batch([train[i] for i in ids], labels=labels)
                 scores, backprop = model.begin_update(batch)
-                backprop(find_loss(scores, batch)[2])
+                of_heads, of_labels, slopes = find_loss(scores, batch)
+                losses[done // len(train)] += (of_heads + of_labels) * epochs / len(batches)
+                backprop(slopes)
                 model.finish_update(optimizer)
                 optimizer.step_schedules()
                 done += len(ids)
                 if report is not None:
                     report(done, of)
-    about = {"sentences": len(train), "words": sum(map(len, train))}
+    about = {
+        "sentences": len(train),
+        "words": sum(map(len, train)),
+        "curve": {"of": "loss a word", "values": [round(loss, 5) for loss in losses]},
+    }
     return BiaffineParser(model=model, labels=labels, settings=settings, about=about)
 
 

@@ -64,7 +64,14 @@ def train_sampling_parser(
     if not train:
         raise ValueError("no training sentence, expected at least one")
     settings = settings or SamplingSettings()
-    report = progress or (lambda _: None)
+    curve: list[float] = []
+
+    def report(state: EpochProgress) -> None:
+        if state.las is not None:
+            curve.append(round(state.las, 3))
+        if progress is not None:
+            progress(state)
+
     schema = Schema.fit(train, dev, extras=settings.extra)
     options: dict[str, Any] = {
         "seed": settings.seed, "with_trees": True, "with_nodes": settings.kernel_scale > 0,
@@ -85,7 +92,9 @@ def train_sampling_parser(
         if part is not None
     ]
     weights, kernel = _train_parser(schema, parts, settings, places, pruner, n_threads, report)
-    about = {"pruner": {part.name: part.about() for part in parts}}
+    about: dict[str, Any] = {"pruner": {part.name: part.about() for part in parts}}
+    if curve:
+        about["curve"] = {"of": "LAS on dev, %", "values": curve}
     return SamplingParser(
         schema=schema,
         settings=settings,

@@ -44,17 +44,20 @@ def train_transition_parser(
     places = label_places(corpus, len(reading.labels))
     learner = Learner(settings.bits, places)
     steps, done = settings.epochs * len(corpus), 0
+    shares = []
     for epoch in range(settings.epochs):
         order = np.random.default_rng((settings.seed, epoch)).permutation(len(corpus))
+        found = 0
         for i in order.tolist():
             raise_if_stopped()
             rows = corpus.rows(i)
-            learner.learn(
+            found += learner.learn(
                 corpus.fields[rows], corpus.heads[rows], corpus.labels[rows], settings.training_beam
             )
             done += 1
             if done % 100 == 0 or done == steps:
                 report(done, steps)
+        shares.append(round(100 * found / len(corpus), 2))
     moves, labels = learner.averaged()
     return TransitionParser(
         reading=reading,
@@ -62,6 +65,7 @@ def train_transition_parser(
         move_weights=moves,
         label_weights=labels,
         places=places,
+        about={"curve": {"of": "training sentences parsed right, %", "values": shares}},
     )
 
 

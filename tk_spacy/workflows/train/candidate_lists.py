@@ -10,13 +10,15 @@ from pathlib import Path
 from tk_spacy.ensemble.full_training import WholeTraining
 from tk_spacy.ensemble.jackknife import FoldProgress, JackknifeError, fold_seconds, jackknife
 from tk_spacy.ensemble.merging import MergedSource
-from tk_spacy.ensemble.trained_parsers import training_seconds
+from tk_spacy.ensemble.trained_parsers import read_record, training_seconds
 from tk_spacy.errors import UserError
+from tk_spacy.evaluation.report import Curve
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.external import SUSPICIOUS_LEAD
+from tk_spacy.utils.atomic_files import META
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.workflows.train.inputs import Plan
 
@@ -32,12 +34,14 @@ class Proposals:
     seconds: wall time of each parser's trainings, "whole" and (together) "folds", also where they
         were taken over from an earlier run.
     speeds: words that each parser proposed and scored trees of a second, and all of them together.
+    curves: what the training of each parser on all of train measured as it went, where it did.
     """
 
     lists: dict[str, list[CandidateList]]
     sources: tuple[ParserSource, ...] = ()
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     speeds: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, Curve] = field(default_factory=dict)
 
 
 def candidate_lists(run: Stages, plan: Plan) -> Proposals:
@@ -57,7 +61,7 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
         for parser in plan.parsers
     )
     if not plan.needs_lists:
-        return Proposals(lists, sources)
+        return Proposals(lists, sources, curves=_curves(plan, work))
     source = MergedSource(sources, n_threads=options.threads)
     words, started = 0, time.perf_counter()
     for name, part in plan.parts.items():
@@ -78,7 +82,9 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
                 options.workdir / f"{name}.kbest.conllu",
                 zip(part.sentences, lists[name], strict=True),
             )
-    return Proposals(lists, sources, _seconds(plan, work), speeds if words else {})
+    return Proposals(
+        lists, sources, _seconds(plan, work), speeds if words else {}, _curves(plan, work)
+    )
 
 
 def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iterator[str]:
@@ -150,6 +156,16 @@ def _show_step(progress: Progress, step: FoldProgress) -> None:
     if step.stage in ("train", "parse"):
         doing = f"training {step.parser}" if step.stage == "train" else "parsing"
         progress.update(f"  {place}, {doing}", step.step, step.of)
+
+
+def _curves(plan: Plan, work: Path) -> dict[str, Curve]:
+    curves = {}
+    for parser in plan.parsers:
+        # spaCy's parser and those that an earlier version left in the work directory have none.
+        found = read_record(work / parser.name / META).get("curve")
+        if plan.trains_parsers and not parser.given and isinstance(found, dict):
+            curves[f"{parser.name} parser"] = Curve(found["of"], tuple(found["values"]))
+    return curves
 
 
 def _seconds(plan: Plan, work: Path) -> dict[str, dict[str, float]]:

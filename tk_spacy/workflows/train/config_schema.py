@@ -344,7 +344,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
         "examples": _own(
             "examples",
             "Keep the words of the training sentences that the kernel compares with in the model, "
-            "so that `tk-spacy explain` can show them.",
+            "so that `tk-spacy explain` can show them, and sentences of dev in report.html.",
         ),
     },
     "machine": {

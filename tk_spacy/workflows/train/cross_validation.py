@@ -31,13 +31,15 @@ class Validation:
     """What a cross-validation gave.
 
     report: the pooled scores.  gold, parsed: all sentences, in their order, with the tags that were
-    predicted, and gold trees or the final systems'.  tags: scores of the predicted tags, None where
-    the files' were taken.  speeds: words that the last fold's parsers parsed a second.
+    predicted, and gold trees or the final systems'.  choices: of all folds.  tags: scores of the
+    predicted tags, None where the files' were taken.  speeds: words that the last fold's parsers
+    parsed a second.
     """
 
     report: PartReport
     gold: list[Sentence]
     parsed: list[Sentence]
+    choices: list[Choices]
     tags: TagScores | None
     speeds: Mapping[str, float]
 
@@ -84,6 +86,7 @@ def cross_validate(run: Stages, plan: Plan, train: Callable[[Stages, Plan], Syst
         report=pooled(choices, seed=options.seed),
         gold=tagged,
         parsed=[sentence for found in choices for sentence in found.parsed],
+        choices=choices,
         tags=None if plan.tagger is None else score_tags(sentences, tagged),
         speeds=speeds,
     )

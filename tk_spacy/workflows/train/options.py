@@ -91,7 +91,7 @@ class TrainOptions:
         letters, digits and underscores, None for the title's; an empty licence is the
         treebank's.
     examples: whether the model keeps the training sentences that its kernel compares with, for
-        explanations.
+        explanations, and its page (report.html) sentences of dev.
     asked: names of options ("folds", "sampling.order") that the user named, be it their defaults:
         where they have no effect beside the others, that is a mistake.
     places: FILE:LINE of the settings that a config's file has, by dotted name.

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from tk_spacy.about import __version__
-from tk_spacy.evaluation.report import PartReport, RunTime, TrainReport
+from tk_spacy.evaluation.report import Curve, PartReport, RunTime, TrainReport
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.names import FILE, SPACY
-from tk_spacy.reranker.assessment import assess
+from tk_spacy.reranker.assessment import Choices, assess
 from tk_spacy.reranker.calibration import MISSING, can_fit
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.model import Reranker
@@ -41,7 +41,7 @@ from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.timing import Meter
 from tk_spacy.utils.workdir import work_directory
-from tk_spacy.workflows.model import REPORT_JSON, REPORT_MARKDOWN
+from tk_spacy.workflows.model import REPORT_HTML, REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
 from tk_spacy.workflows.train.cross_validation import CROSS_VALIDATION, cross_validate
@@ -52,6 +52,8 @@ from tk_spacy.workflows.train.parts import Part
 from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.system import System
 from tk_spacy.workflows.train.tagging import Tagging, tag_parts
+
+UPDATES = "lists that led to an update, %"
 
 
 def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -> TrainReport:
@@ -85,17 +87,18 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         plan, tagging, proposals = system.plan, system.tagging, system.proposals
         lists, kernel = proposals.lists, system.kernel
         notes = [*plan.told, *plan.notes, *system.notes]
-        parsed: dict[str, list[Sentence]] = {name: [] for name in plan.parts}
+        choices: dict[str, list[Choices]] = {name: [] for name in plan.parts}
         parts = {
-            name: _assess(run, plan, part, lists[name], system.base, kernel, parsed[name])
+            name: _assess(run, plan, part, lists[name], system.base, kernel, choices[name])
             for name, part in plan.parts.items()
             if name != "train"
         }
         tags = dict(tagging.scores)
-        gold_trees = plan.dev, parsed.get("dev", [])
+        gold_trees = plan.dev, [tree for found in choices.get("dev", ()) for tree in found.parsed]
         if validation is not None:
             parts[CROSS_VALIDATION] = validation.report
             gold_trees = validation.gold, validation.parsed
+            choices[CROSS_VALIDATION] = validation.choices
             tags |= {} if validation.tags is None else {CROSS_VALIDATION: validation.tags}
             proposals = replace(proposals, speeds=dict(validation.speeds))
         made = _provenance(plan, lists["train"])
@@ -113,10 +116,13 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
                 run_time=_run_time(plan, proposals, tagging, system.stats, parts, meter),
                 notes=tuple(notes),
                 tags=tags,
+                curves={**proposals.curves, "reranker": Curve(UPDATES, system.stats.curve)},
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
             (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
+            page = _page(report, plan, choices)
+            (directory / REPORT_HTML).write_text(page, encoding="utf-8")
             (directory / TRAINING_CFG).write_text(training_config(options), encoding="utf-8")
         if plan.trains_parsers and options.workdir is None:
             shutil.rmtree(options.work_directory, ignore_errors=True)
@@ -212,7 +218,7 @@ def _assess(
     lists: list[CandidateList],
     base: Reranker | None,
     kernel: Reranker,
-    parsed: list[Sentence],
+    choices: list[Choices],
 ) -> PartReport:
     with run.stage(f"scoring {part.name}") as report:
         return assess(
@@ -223,11 +229,26 @@ def _assess(
             seed=plan.options.seed,
             n_threads=plan.options.threads,
             progress=report,
-            parsed=parsed,
+            choices=choices,
         )
 
 
 # What is saved
+
+
+def _page(report: TrainReport, plan: Plan, choices: Mapping[str, Sequence[Choices]]) -> str:
+    from tk_spacy.workflows.train.report_page import PartTrees, page  # noqa: PLC0415  (spaCy)
+
+    trees = {}
+    for name in report.parts:
+        part = plan.parts["train" if name == CROSS_VALIDATION else name]
+        trees[name] = PartTrees(
+            gold=part.gold or part.sentences,
+            before=[tree for found in choices[name] for tree in found.before],
+            after=[tree for found in choices[name] for tree in found.parsed],
+            sure=[said for found in choices[name] for said in found.sure],
+        )
+    return page(report, trees, sentences=plan.options.examples)
 
 
 def _save_model(
