@@ -199,7 +199,7 @@ def jackknifed_arc_scores(
     Of each such parser, by name, float64[n, 2] for each sentence, from the fold's parser that did
     not learn from it.  `jackknife` has trained them with the same sentences, parsers and settings.
     """
-    numbers = fold_of_sentences(len(sentences), folds=folds, seed=fold_seed)
+    numbers = fold_of_sentences(len(sentences), seed=fold_seed, folds=folds)
     found: dict[str, list[Float64]] = {}
     inventory = LabelInventory()
     for fold in range(folds):

@@ -40,7 +40,7 @@ _COLOURS = {_TEXT: "currentColor", _GRID: "var(--line)"} | {
 }
 _MARKERS = "osD^vX"
 _STYLES = ("-", "--", "-.", ":", "-", "--")
-_RC: dict[str, Any] = {
+_RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tk-spacy",
     "font.size": 11,
