@@ -151,6 +151,7 @@ def test_dev_chooses_an_epoch():
     ends = [r for r in reports if r.stage == "parser" and r.done == r.total]
     assert [r.epoch for r in ends] == [1, 2, 3]
     assert all(0 < r.las <= r.uas <= 100 for r in ends)
+    assert parser.about["curve"]["values"] == [round(r.las, 3) for r in ends]
     assert {r.stage for r in reports} == {"pruner", "parser"}
     assert [r.done for r in reports if r.stage == "pruner"] == [8, 16, 24, 32, 40]
     best = max(r.uas + r.las for r in ends)
