@@ -20,7 +20,7 @@ from tk_spacy.audit.ranking import WEIGHTS, gather, suspicion
 from tk_spacy.audit.tables import COLUMNS, Row, read_table, write_table
 from tk_spacy.audit.words import Words
 from tk_spacy.errors import UserError
-from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.treebank.conllu import load_treebank, write_conllu
 from tk_spacy.workflows.audit import apply, audit
 
 ANIMALS = ("owls", "bats", "cats", "dogs", "mice", "rats", "hens", "cows")
@@ -107,6 +107,37 @@ def test_audit_writes_json_with_reasons(treebank: Path, tmp_path: Path) -> None:
     # 31 other objects; 32 other subjects stand on the other side, but under the same tag.
     assert "obj 31 times elsewhere, and nsubj 32 times" in reasons[0]
     assert any("s2" in reason or "s7" in reason for reason in reasons)
+
+
+def test_audit_writes_a_page_with_trees_and_reasons(treebank: Path, tmp_path: Path) -> None:
+    text = treebank.read_text(encoding="utf-8").replace("\towls\towls\t", "\t<b>&owls\towls\t")
+    treebank.write_text(text, encoding="utf-8")
+    out, again = tmp_path / "a.html", tmp_path / "b.html"
+    result = invoke("audit", treebank, "-o", out, "-q")
+    assert result.exit_code == 0, result.output
+    audit([treebank], output=again)
+    page = out.read_text(encoding="utf-8")
+    assert page == again.read_text(encoding="utf-8")
+    first = page[page.index("<details") : page.index("</details>")]
+    assert "s31, word 4: like -nsubj-&gt; " in first
+    assert "→ obj</summary>" in first
+    assert "Breaks rules of UD: too-many-subjects." in first
+    assert "A NOUN under a VERB is obj 31 times elsewhere" in first
+    assert first.count("<svg") == 2  # as proposed, and as annotated
+    assert "✗ nsubj of <bdi>3 like</bdi>" in first
+    assert "Parsers: none." in page
+    assert "&lt;b&gt;&amp;owls" in page
+    assert "<b>" not in page
+
+
+def test_audit_page_of_a_word_without_a_proposal(tmp_path: Path) -> None:
+    file = tmp_path / "two.conllu"
+    two = [sentence("owls/NOUN/2/nsubj sleep/VERB/0/root", sent_id=f"s{i}") for i in range(2)]
+    write_conllu(file, two)
+    audit([file], output=tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert page.count("no proposal") == page.count("<details") > 0
+    assert "Arcs that differ" not in page
 
 
 def test_audit_of_several_files_judges_them_together(treebank: Path, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def audit_cli(
             "-o",
             metavar="NAME",
             help="NAME.tsv: every word, the most suspicious first. NAME.json: the entries with "
-            "what argues for them. With --apply: the copy of the treebank.",
+            "what argues for them. NAME.html: a page of them, with trees. With --apply: the copy "
+            "of the treebank.",
         ),
     ] = None,
     ignore: Annotated[

@@ -21,12 +21,13 @@ from tk_spacy.utils.atomic_files import atomic_output
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.utils.timing import Meter
+from tk_spacy.workflows.audit_page import page
 from tk_spacy.workflows.audit_parsing import jackknifed, place_of_work
 
 ENTRIES = 200
 """Words that entries are made of, at most, by default."""
 PROPOSED = ("sent_id", "token_id", "head", "deprel", "new_head", "new_deprel")
-FORMS = (".tsv", ".json")
+FORMS = (".tsv", ".json", ".html")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +176,8 @@ def audit(
     """Rank the words of treebanks by how likely their annotation is a mistake.
 
     inputs: CoNLL-U files with trees, which are judged together.
-    output: a file to write, whose ending tells its form: .tsv every word, .json the entries.
+    output: a file to write, whose ending tells its form: .tsv every word, .json the entries, .html
+        a page of the entries with their trees.
     ignore: a table of words (sent_id, token_id) that were looked at and are right.  Where it says
         what stood there (head, deprel), a word annotated anew is told of again.
     most: words that entries are made of.
@@ -219,12 +221,8 @@ def audit(
     found = Audit(words, scores, scattered, clusters, proposer, evidence.broken)
     if target is not None:
         with atomic_output(target) as out:
-            if target.suffix == ".tsv":
-                for line in write_table(found.table_rows()):
-                    out.write(line.encode())
-            else:
-                text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
-                out.write(f"{text}\n".encode())
+            for text in _written(found, target.suffix, inputs, parsers):
+                out.write(text.encode())
     return found
 
 
@@ -243,6 +241,18 @@ def apply(source: str | Path, table: str | Path, output: str | Path) -> Mapping[
     sentences = load_treebank(source, single_root=False)
     write_conllu(output, list(apply_rows(sentences, rows, table=table)))
     return {"input": str(source), "output": str(output), "changed": len(rows)}
+
+
+def _written(
+    found: Audit, form: str, inputs: Sequence[str | Path], parsers: Sequence[str]
+) -> Iterator[str]:
+    """What a file of such an ending holds, in parts."""
+    if form == ".tsv":
+        yield from write_table(found.table_rows())
+    elif form == ".json":
+        yield json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    else:
+        yield page(found, files=[str(path) for path in inputs], parsers=parsers)
 
 
 def _sentences(inputs: Sequence[str | Path]) -> list[Sentence]:
