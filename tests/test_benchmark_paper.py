@@ -50,7 +50,7 @@ def test_steps_lead_from_the_paper_s_setting_to_our_defaults() -> None:
 
 def test_steps_with_the_same_lists_share_a_work_directory() -> None:
     names = [lists_of(step) for step in range(len(STEPS))]
-    assert names == ["lists-00"] * 8 + ["lists-08", "lists-09", "lists-09"]
+    assert names == ["lists-00"] * 8 + ["lists-08"] + ["lists-09"] * 3
     assert changes_of(0) == {}
     assert changes_of(2) == {
         "reranker.list_features": ("scores", "shares"), "reranker.loss": "labelled",
