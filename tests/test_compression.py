@@ -179,6 +179,7 @@ def test_cli_compress_a_pipeline(tmp_path: Path) -> None:
     result = invoke("compress", whole, "-o", out, "--hash-bits", 18)
     assert result.exit_code == 0, result.output
     assert {p.name for p in whole.iterdir()} - {p.name for p in out.iterdir()} == {
+        "report.html",
         "report.json",
         "report.md",
         "training.cfg",
