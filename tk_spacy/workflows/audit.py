@@ -252,7 +252,14 @@ def _written(
     elif form == ".json":
         yield json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
     else:
-        yield page(found, files=[str(path) for path in inputs], parsers=parsers)
+        yield page(
+            found.words,
+            found.scattered,
+            found.clusters,
+            found.broken,
+            files=[str(path) for path in inputs],
+            parsers=parsers,
+        )
 
 
 def _sentences(inputs: Sequence[str | Path]) -> list[Sentence]:

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tk_spacy.audit.entries import Cluster, Entry, outline
+from tk_spacy.audit.rules import Broken
+from tk_spacy.audit.words import Words as TreebankWords
 from tk_spacy.pages.content import Block, Folded, Section, TableBlock, Words, report_page
 from tk_spacy.pages.trees import MOST_WORDS, compared
 from tk_spacy.pages.versions import versions_table
 from tk_spacy.utils.tables import Column, Table
-
-if TYPE_CHECKING:
-    from tk_spacy.workflows.audit import Audit
 
 DRAWN = 100
 """Entries whose trees are drawn, the most suspicious ones: a drawing takes some ten kilobytes."""
 PROPOSED, ANNOTATED = "proposed", "annotated"
 
 
-def page(found: Audit, *, files: Sequence[str], parsers: Sequence[str]) -> str:
+def page(
+    words: TreebankWords,
+    scattered: Sequence[Entry],
+    clusters: Sequence[Cluster],
+    broken: Broken,
+    *,
+    files: Sequence[str],
+    parsers: Sequence[str],
+) -> str:
     """The page, as text; the same for the same audit.
 
+    scattered, clusters: the two lists.  broken: rules that the words break.
     files: that were judged.  parsers: that were asked.
     """
-    drawing = _Drawing(found)
-    words = found.words
+    entries = [*scattered, *(entry for cluster in clusters for entry in cluster.entries)]
+    drawing = _Drawing(words, broken, entries)
     lead = [
         f"{', '.join(files)}: {len(words.sentences):,} sentences, {len(words):,} words.",
         f"Parsers: {', '.join(parsers) or 'none'}.",
     ]
-    clusters = [block for cluster in found.clusters for block in _cluster(cluster, drawing)]
+    systematic = [block for cluster in clusters for block in _cluster(cluster, drawing)]
     sections = [
-        Section("Scattered mistakes", [drawing.entry(entry) for entry in found.scattered]),
-        Section("Systematic inconsistencies", clusters),
+        Section("Scattered mistakes", [drawing.entry(entry) for entry in scattered]),
+        Section("Systematic inconsistencies", systematic),
         Section("Versions", [TableBlock(versions_table())]),
     ]
     return report_page("Audit of a treebank", lead, sections)
@@ -44,15 +51,14 @@ def page(found: Audit, *, files: Sequence[str], parsers: Sequence[str]) -> str:
 class _Drawing:
     """Entries as blocks, of which the first ones have trees."""
 
-    def __init__(self, found: Audit) -> None:
-        self._found = found
-        entries = [*found.scattered, *(e for cluster in found.clusters for e in cluster.entries)]
+    def __init__(self, words: TreebankWords, broken: Broken, entries: Sequence[Entry]) -> None:
+        self._words, self._broken = words, broken
         first = sorted(entries, key=lambda entry: -entry.confidence)[:DRAWN]
         self._drawn = {entry.rows[0] for entry in first}
 
     def entry(self, entry: Entry) -> Folded:
         """An entry, folded: what stands there and is proposed can be seen without opening it."""
-        words, row = self._found.words, entry.rows[0]
+        words, row = self._words, entry.rows[0]
         sentence, position = words.place(row)
         name = words.name(int(words.sentence[row]))
         there = outline(words, row)
@@ -66,17 +72,17 @@ class _Drawing:
         return Folded(summary, [*self._arguments(entry), self._trees(entry)], f"row-{row}")
 
     def _arguments(self, entry: Entry) -> Iterator[Block]:
-        found, row = self._found, entry.rows[0]
-        if rules := found.broken.of(row):
+        words, row = self._words, entry.rows[0]
+        if rules := self._broken.of(row):
             yield Words(f"Breaks rules of UD: {', '.join(rules)}.")
         for reason in () if entry.proposal is None else entry.proposal.reasons:
             yield Words(reason)
         if others := entry.rows[1:]:
-            numbers = ", ".join(str(found.words.place(other)[1]) for other in others)
+            numbers = ", ".join(str(words.place(other)[1]) for other in others)
             yield Words(f"Suspicious with it: word {numbers}.")
 
     def _trees(self, entry: Entry) -> Block:
-        words, row = self._found.words, entry.rows[0]
+        words, row = self._words, entry.rows[0]
         sentence, position = words.place(row)
         drawn = row in self._drawn and len(sentence) <= MOST_WORDS
         marked = [words.place(other)[1] for other in entry.rows]
