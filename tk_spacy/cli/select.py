@@ -30,7 +30,7 @@ def select_cli(
         typer.Option(
             metavar="LISTS",
             help="Their candidate lists by parsers that did not see them: `train.kbest.conllu` in "
-            "the work directory of `tk-spacy train` (--workdir).",
+            "the work directory of `tk-spacy train` (--set paths.workdir=DIR).",
         ),
     ],
     dev: Annotated[
@@ -117,7 +117,7 @@ def select_cli(
     those are mined that correct what the model gets wrong on its training lists; a perceptron
     learns their weights. The new model goes on as any other, is fast, and can be read.
 
-        tk-spacy train train.conllu --dev dev.conllu -o model --workdir work
+        tk-spacy train train.conllu --dev dev.conllu -o model --set paths.workdir=work
 
         tk-spacy select model train.conllu --lists work/train.kbest.conllu --dev dev.conllu
         --dev-lists work/dev.kbest.conllu --space tree -o new
