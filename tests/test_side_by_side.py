@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -101,6 +104,24 @@ def test_products_stay_on_one_thread_until_the_last_parser_has_left() -> None:
         assert answers([first, second], n_threads=2)[1] == {1}
         assert limits() == {2}
     assert limits() == before
+
+
+@pytest.mark.skipif(find_spec("scipy") is None, reason="scipy is not installed")
+def test_products_of_libraries_that_are_loaded_later_are_on_one_thread_too() -> None:
+    code = (
+        "from threadpoolctl import ThreadpoolController\n"
+        "from tk_spacy.parallel.blas import one_thread\n"
+        "with one_thread():\n"
+        "    pass\n"
+        "import scipy.linalg\n"
+        "with ThreadpoolController().limit(limits=2, user_api='blas'), one_thread():\n"
+        "    found = ThreadpoolController().select(user_api='blas').info()\n"
+        "    print(*{library['num_threads'] for library in found})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == ["1"]
 
 
 def test_a_question_that_fails_stops_the_others() -> None:

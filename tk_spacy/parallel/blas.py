@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from contextlib import AbstractContextManager
 from threading import Lock
 from types import TracebackType
@@ -65,7 +66,15 @@ def _take_control() -> None:
         clear(force=True)
 
 
-@functools.cache
+BRING_THEIR_OWN = ("scipy.linalg", "torch")
+"""Modules that load a library of their own for products, scikit-learn the first one."""
+
+
 def _controller() -> ThreadpoolController:
+    return _find_libraries(tuple(name in sys.modules for name in BRING_THEIR_OWN))
+
+
+@functools.cache
+def _find_libraries(_loaded: tuple[bool, ...]) -> ThreadpoolController:
     # Finding the loaded libraries takes milliseconds, as much as parsing a short sentence.
     return ThreadpoolController()
