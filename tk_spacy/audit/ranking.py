@@ -57,7 +57,7 @@ class Evidence:
     parsed: Parsed | None = None
 
     def columns(self) -> Iterator[tuple[str, Float32]]:
-        """The signals that have a weight: name and float32[n], the more suspicious the higher."""
+        """All signals: name and float32[n], the more suspicious the higher."""
         for name, found in self.expected.items():
             yield name, found.surprise
         for level, varied in self.variations.items():
