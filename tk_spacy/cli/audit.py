@@ -76,9 +76,9 @@ def audit_cli(
 ) -> None:
     """Find the mistakes in a treebank, most suspicious first.
 
-    What speaks against an arc: a relation that is rare for such words, a head that is, a broken rule
-    of UD, the same words annotated in another way elsewhere, and, with --parsers, what parsers make
-    of the sentence that never saw it. Scattered mistakes and systematic inconsistencies (one
+    What speaks against an arc: a relation that is rare for such words, a head that is, a broken
+    rule of UD, the same words annotated in another way elsewhere, and, with --parsers, what parsers
+    that never saw the sentence make of it. Scattered mistakes and systematic inconsistencies (one
     pattern with many entries, and the query that finds it in Grew) are two lists.
 
         tk-spacy audit treebank.conllu --output audit.tsv
