@@ -283,6 +283,8 @@ def row(
     known = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
     known = [item for item in known if item["row"] != name]
     out.write_text("".join(json.dumps(item) + "\n" for item in [*known, line]), encoding="utf-8")
+    for part in PARTS:  # what is right in each sentence stays in the file
+        line[part] = {key: value for key, value in line[part].items() if key != "counts"}
     typer.echo(json.dumps(line))
 
 
@@ -334,6 +336,9 @@ def compare(file: Path, first: str, second: str, part: str = "test") -> None:
     """Print what the second of two rows has more than the first one, UAS and LAS of all words."""
     lines = [json.loads(text) for text in file.read_text(encoding="utf-8").splitlines()]
     counts = {line["row"]: np.array(line[part]["counts"], dtype=np.int64) for line in lines}
+    for name in (first, second):
+        if name not in counts:
+            raise typer.BadParameter(f"{file} has no row {name}; it has {', '.join(counts)}")
     for metric in ("uas", "las"):
         found = bootstrap_counts([(counts[first], counts[second])], metric=metric)
         typer.echo(

@@ -107,6 +107,9 @@ def test_rows_are_compared_by_what_is_right_in_each_sentence(tmp_path: Path) -> 
         for name, trees in (("tree", half), ("kernel:tree", gold))
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    missing = CliRunner().invoke(app, ["compare", str(file), "tree", "kernel:9"])
+    assert missing.exit_code == 2
+    assert "has no row kernel:9; it has " in " ".join(missing.output.replace("│", " ").split())
     result = CliRunner().invoke(app, ["compare", str(file), "tree", "kernel:tree"])
     assert result.exit_code == 0, result.output
     uas, las = result.stdout.splitlines()

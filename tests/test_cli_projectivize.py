@@ -102,6 +102,38 @@ def test_cli_projectivize_counts(source: Path, tmp_path: Path, scheme: str, lost
     assert ("\t1\tnmod\t" in undone.stdout) == bool(lost)
 
 
+@pytest.mark.parametrize(
+    ("marked", "scheme", "other"),
+    [
+        ("nmod↑obl", "path", "head"),
+        ("nmod↑obl↓", "path", "head+path"),
+        ("nmod↑obl↓", "head", "head+path"),
+        ("nmod↑", "head", "path"),
+        ("nmod↓", "head", "head+path"),
+        ("nmod↑", "head+path", "path"),
+        ("nmod↑↓", "head+path", "path"),
+    ],
+)
+def test_cli_projectivize_undo_refuses_marks_of_another_scheme(
+    marked: str, scheme: str, other: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in.conllu").write_text(HEARING.replace("\tnmod\t", f"\t{marked}\t"), "utf-8")
+    result = invoke(
+        "projectivize", tmp_path / "in.conllu", "-o", tmp_path / "out", "--undo", "--scheme", scheme
+    )
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == (
+        f"Error: {tmp_path / 'in.conllu'}:1: DEPREL of word 7 is {marked!r}, as the scheme {other} "
+        f"marks arcs and {scheme} does not; undo it with the scheme of the way there (--scheme)"
+    )
+    assert not (tmp_path / "out").exists()
+    # What no scheme writes is a parser's matter: its marks are cut.
+    (tmp_path / "in.conllu").write_text(HEARING.replace("\tnmod\t", "\t↓nmod↑↑\t"), "utf-8")
+    cut = invoke("projectivize", tmp_path / "in.conllu", "-o", "-", "--undo", "--scheme", scheme)
+    assert cut.exit_code == 0, cut.output
+    assert "\tnmod\t" in cut.stdout
+
+
 def test_cli_projectivize_undo_counts_what_it_does_not_find(tmp_path: Path) -> None:
     text = PLAIN.replace("\tnsubj\t", "\tnsubj↑\t")
     result = piped(text.encode(), "projectivize", "-", "-o", tmp_path / "out", "--undo", "--json")

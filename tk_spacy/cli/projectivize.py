@@ -101,7 +101,7 @@ def _table(rows: Sequence[ProjectedFile], scheme: str, *, undo: bool) -> Table:
         Column("changed", "changed"),
         Column("%", "changed_percent"),
         Column("words", "words"),
-        Column("arcs lifted", "lifted"),
+        Column("arcs marked" if undo else "arcs lifted", "lifted"),
         Column("%", "lifted_percent"),
         Column("arcs lost", "lost"),
     )

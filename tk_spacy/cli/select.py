@@ -10,44 +10,70 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
+from tk_spacy.cli.wording import of_options
 from tk_spacy.errors import OptionError
 from tk_spacy.reranker.explicit_training import GIB, LEARNERS, SPACES, SelectionSettings
 from tk_spacy.reranker.interpolation import TUNING_METRICS
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table
-from tk_spacy.workflows.select import select
+from tk_spacy.workflows.select import find_inputs, select
+from tk_spacy.workflows.selected import features_table, selection_scores
 
 USUAL = SelectionSettings()
-NAMES = {"model": "the model as it was", "selected": "with selected features"}
 
 
 def select_cli(
     model: Annotated[Path, typer.Argument(help="Directory that `tk-spacy train` made.")],
-    train: Annotated[
-        Path, typer.Argument(metavar="TRAIN.conllu", help="Right trees that the model learnt from.")
-    ],
-    lists: Annotated[
+    treebank: Annotated[
         Path,
-        typer.Option(
-            metavar="LISTS",
-            help="Their candidate lists by parsers that did not see them: `train.kbest.conllu` in "
-            "the work directory of `tk-spacy train` (--set paths.workdir=DIR).",
+        typer.Argument(
+            metavar="TREEBANK",
+            help="What the model learnt from: TRAIN.conllu, or a folder of a release with dev and "
+            "test beside it.",
         ),
-    ],
-    dev: Annotated[
-        Path, typer.Option(metavar="DEV.conllu", help="Right trees to tune on.", show_default=False)
-    ],
-    dev_lists: Annotated[
-        Path, typer.Option(metavar="LISTS", help="Their lists: `dev.kbest.conllu` there.")
     ],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="NEW", help="Directory of the model to write."),
     ],
+    workdir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Of the training (`tk-spacy train --set paths.workdir=DIR`): its candidate lists, "
+            "where they are not named.",
+        ),
+    ] = None,
+    lists: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LISTS",
+            help="Candidate lists of train by parsers that did not see it.",
+            show_default="DIR/train.kbest.conllu",
+        ),
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DEV.conllu", help="Right trees to tune on.", show_default="the folder's"
+        ),
+    ] = None,
+    dev_lists: Annotated[
+        Path | None,
+        typer.Option(metavar="LISTS", help="Their lists.", show_default="DIR/dev.kbest.conllu"),
+    ] = None,
     test: Annotated[
-        Path | None, typer.Option(metavar="TEST.conllu", help="Right trees to score.")
+        Path | None,
+        typer.Option(
+            metavar="TEST.conllu", help="Right trees to score.", show_default="the folder's"
+        ),
     ] = None,
     test_lists: Annotated[
-        Path | None, typer.Option(metavar="LISTS", help="Their lists, see `tk-spacy kbest`.")
+        Path | None,
+        typer.Option(
+            metavar="LISTS",
+            help="Their lists, see `tk-spacy kbest`.",
+            show_default="DIR/test.kbest.conllu",
+        ),
     ] = None,
     space: Annotated[
         str,
@@ -119,32 +145,38 @@ def select_cli(
 
         tk-spacy train train.conllu --dev dev.conllu -o model --set paths.workdir=work
 
-        tk-spacy select model train.conllu --lists work/train.kbest.conllu --dev dev.conllu
-        --dev-lists work/dev.kbest.conllu --space tree -o new
+        tk-spacy select model train.conllu --dev dev.conllu --workdir work --space tree -o new
     """
     shell = Shell(quiet=quiet, as_json=as_json)
     with shell.guard():
-        if (test is None) != (test_lists is None):
-            raise OptionError("--test and --test-lists belong together; give both or none")
         if metric not in TUNING_METRICS:
             raise OptionError(f"--metric is {metric!r}; choose {' or '.join(TUNING_METRICS)}")
         if memory is not None and not 0 < memory < 1e6:
             raise OptionError(f"--memory is {memory:g}; give a positive number of GiB")
-        settings = SelectionSettings(
-            space=space, threshold=threshold, iterations=iterations, step=step,
-            pretraining=pretraining, max_order=max_order, most=most, add_gold=add_gold,
-            min_count=min_count, labelled=labelled,
-            learner=learner,  # type: ignore[arg-type]
-            memory=None if memory is None else int(memory * GIB),
+        with of_options():
+            settings = SelectionSettings(
+                space=space, threshold=threshold, iterations=iterations, step=step,
+                pretraining=pretraining, max_order=max_order, most=most, add_gold=add_gold,
+                min_count=min_count, labelled=labelled,
+                learner=learner,  # type: ignore[arg-type]
+                memory=None if memory is None else int(memory * GIB),
+            )  # fmt: skip
+        given = find_inputs(
+            treebank, workdir=workdir, lists=lists, dev=dev, dev_lists=dev_lists, test=test,
+            test_lists=test_lists,
         )  # fmt: skip
         with progress_of(shell) as progress:
             told = select(
-                model, train, lists, dev, dev_lists, output, settings,
-                test=None if test is None or test_lists is None else (test, test_lists),
-                metric=metric,
-                strongest=strongest, overwrite=overwrite, n_threads=threads, progress=progress,
+                model, given.train, given.lists, given.dev, given.dev_lists, output, settings,
+                test=given.test, metric=metric, strongest=strongest, overwrite=overwrite,
+                n_threads=threads, progress=progress,
             )  # fmt: skip
-        shell.result([_scores(told), _costs(told), _strongest(told)], told)
+        betas = ", ".join(f"{name} {beta:g}" for name, beta in told["betas"].items())
+        tables = [selection_scores(told["scores"], [f"all words; beta: {betas}"])]
+        tables.append(_costs(told, mined=SPACES[space].kind != "templates"))
+        if told["strongest"]:
+            tables.append(features_table(told["strongest"]))
+        shell.result(tables, told)
         for warning in _warnings(told, settings):
             shell.warn(warning)
         shell.say(f"Model: {output}")
@@ -156,7 +188,7 @@ def _warnings(told: Mapping[str, Any], settings: SelectionSettings) -> Iterator[
     if told["stopped"]:
         more = "" if settings.memory is None else ", or more --memory"
         yield (f"mining ended before its time: {told['stopped']}; give a higher --threshold{more}")
-    if told["features"] or kind == "templates":
+    if told["features"] or kind == "templates":  # which selects nothing
         return
     cure = "; give a lower --threshold"
     if told["stopped"] or kind == "support":
@@ -166,56 +198,38 @@ def _warnings(told: Mapping[str, Any], settings: SelectionSettings) -> Iterator[
     yield f"no feature was selected: the model chooses by the parsers' scores alone{cure}"
 
 
-def _scores(told: Mapping[str, Any]) -> Table:
-    metrics = ("uas", "las", "uas_nopunct", "las_nopunct")
-    return Table(
-        title="Scores",
-        columns=(
-            Column("", "part", align="left"),
-            Column("", "system", align="left"),
-            *(Column(name.upper().replace("_NOPUNCT", " no punct."), name) for name in metrics),
-        ),
-        rows=tuple(
-            (part, NAMES[system], *(found[name] for name in metrics))
-            for part, systems in told["scores"].items()
-            for system, found in systems.items()
-        ),
-        notes=(
-            "all words; beta: "
-            + ", ".join(f"{name} {beta:g}" for name, beta in told["betas"].items()),
-        ),
-    )
-
-
-def _costs(told: Mapping[str, Any]) -> Table:
+def _costs(told: Mapping[str, Any], *, mined: bool) -> Table:
     """Their Table 3: what was selected, and what it took."""
     seconds = told["seconds"]
+    notes: tuple[str, ...] = ()
+    if told["iterations"]:
+        notes = (f"{len(told['iterations'])} iterations of mining",)
+    if told["stopped"]:
+        notes = (*notes, f"mining ended before its time: {told['stopped']}")
     return Table(
         title="Selection",
         columns=(
             Column("space", "space", align="left"),
             Column("C", "threshold"),
             Column("basic features", "basic_features"),
-            Column("features", "features"),
+            Column("selected", "features"),
             Column("templates", "templates"),
+            Column("with weight", "weighted"),
             Column("mining, s", "mining", digits=1),
             Column("perceptron, s", "perceptron", digits=1),
             Column("peak, MiB", "peak", digits=0),
         ),
         rows=(
             (
-                told["space"], f"{told['threshold']:g}", told["basic_features"], told["features"],
-                told["templates"], seconds.get("mining"), seconds.get("perceptron"),
+                told["space"],
+                f"{told['threshold']:g}" if mined and told["space"] != "kernel" else None,
+                *(
+                    told[name] if mined else None
+                    for name in ("basic_features", "features", "templates")
+                ),
+                told["weighted"], seconds.get("mining"), seconds.get("perceptron"),
                 told["peak_bytes"] / MEBIBYTE,
             ),
         ),
-        notes=(f"{len(told['iterations'])} iterations of mining",),
+        notes=notes,
     )  # fmt: skip
-
-
-def _strongest(told: Mapping[str, Any]) -> Table:
-    return Table(
-        title="Strongest features",
-        columns=(Column("weight", "weight"), Column("feature", "feature", align="left")),
-        rows=tuple((item["weight"], item["feature"]) for item in told["strongest"]),
-    )

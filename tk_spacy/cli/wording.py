@@ -6,6 +6,10 @@ The library names its arguments, in brackets where they are the cure: "(overwrit
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tk_spacy.errors import OptionError, UserError
 
 OPTIONS = {
     "overwrite": "--overwrite",
@@ -13,6 +17,15 @@ OPTIONS = {
     "parser_files": "--parser-file",
     "candidates": "--candidates",
     "cross_validation": "--set training.cross_validation=true",
+    "scheme": "--scheme",
+    "memory": "--memory",
+    "min_count": "--min-count",
+    "lists": "--lists",
+    "dev": "--dev",
+    "dev_lists": "--dev-lists",
+    "test": "--test",
+    "test_lists": "--test-lists",
+    "workdir": "--workdir",
 }
 
 NEEDED = {"train": "TREEBANK", "output": "--output"}
@@ -20,6 +33,19 @@ NEEDED = {"train": "TREEBANK", "output": "--output"}
 
 _ARGUMENT = re.compile(rf"\(({'|'.join(OPTIONS)})\)")
 _NEEDED = re.compile(rf"\bno paths\.({'|'.join(NEEDED)}) is given")
+
+
+@contextmanager
+def of_options() -> Iterator[None]:
+    """Settings that are refused, "min_count is 0; ...", named as the options that set them."""
+    try:
+        yield
+    except UserError as error:
+        name, _, rest = str(error).partition(" ")
+        option = f"--{name.replace('_', '-')}"
+        raise OptionError(
+            f"{option if rest.startswith(('is ', 'has ')) else name} {rest}"
+        ) from error
 
 
 def as_options(text: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import srsly
 from spacy.training import Example
 from spacy.vocab import Vocab
 
@@ -51,6 +53,26 @@ def describe(
         sources=[{"name": name, "license": stated} for name, stated in licences.items()],
         performance=performance,
     )
+
+
+def scored_again(
+    directory: Path,
+    gold: Sequence[Sentence],
+    parsed: Sequence[Sentence],
+    *,
+    described: str,
+    tags: bool = False,
+) -> None:
+    """Bring a stored pipeline's meta up to date after a change of its reranker.
+
+    gold, parsed, tags: see `spacy_scores`; scores of other things are kept.
+    described: a sentence for the description.
+    """
+    place = directory / "meta.json"
+    meta = srsly.read_json(place)
+    meta["performance"] = {**meta.get("performance", {}), **spacy_scores(gold, parsed, tags=tags)}
+    meta["description"] = f"{meta.get('description', '')} {described}".strip()
+    srsly.write_json(place, meta)
 
 
 def _of_tags(nlp: Language, *, own_tags: bool) -> str:

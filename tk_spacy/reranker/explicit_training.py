@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -78,6 +78,22 @@ SPACES: Mapping[str, Space] = {
 }
 
 
+NO_EFFECT: Mapping[str, tuple[str, ...]] = {
+    "arcs": ("most",),
+    "trees": ("most",),
+    "slots": ("most", "max_order", "labelled"),
+    "support": (
+        "threshold", "iterations", "step", "pretraining", "max_order", "min_count", "labelled",
+        "memory",
+    ),
+    "templates": (
+        "threshold", "iterations", "step", "pretraining", "max_order", "min_count", "labelled",
+        "memory", "most", "learner",
+    ),
+}  # fmt: skip
+"""Settings that nothing reads, by the kind of space."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionSettings:
     """How features are selected.
@@ -113,17 +129,10 @@ class SelectionSettings:
         if self.learner not in LEARNERS:
             raise UserError(f"unknown learner {self.learner!r}; choose from {', '.join(LEARNERS)}")
         degree = SPACES[self.space].degree
-        if SPACES[self.space].kind == "templates" and self.learner != "perceptron":
-            raise UserError(
-                f"learner {self.learner} has no effect in the space {self.space}, where nothing is "
-                "mined; leave it out"
-            )
-        if SPACES[self.space].kind not in ("arcs", "trees"):
-            for words, given in (("max order", self.max_order), ("labelled", self.labelled)):
-                if given:
-                    raise UserError(
-                        f"{words} has no effect in the space {self.space}; leave it out"
-                    )
+        usual = {item.name: item.default for item in fields(self)}
+        for name in NO_EFFECT[SPACES[self.space].kind]:
+            if getattr(self, name) != usual[name]:
+                raise UserError(f"{name} has no effect in the space {self.space}; leave it out")
         for name, value, least, most in (
             ("threshold", self.threshold, 0.0, 1e9),
             ("step", self.step, 1e-9, 1e9),
@@ -135,8 +144,7 @@ class SelectionSettings:
             ("passes", self.passes, 1, 10**6),
         ):
             if not least <= value <= most:
-                words = name.replace("_", " ")
-                raise UserError(f"{words} is {value:g}; it must be from {least:g} to {most:g}")
+                raise UserError(f"{name} is {value:g}; it must be from {least:g} to {most:g}")
 
     @property
     def order(self) -> int:
@@ -162,13 +170,18 @@ class SelectionSettings:
 class Selected:
     """What a selection gave and took.
 
-    reranker: with a combination.  features, templates: that were selected, before the perceptron;
-    0 where none were.  basic_features: that they consist of.  history: of mining.  stopped: why it
-    ended before its time.  seconds: wall time of each step by its name.  peak: memory, in bytes.
+    reranker: with a combination.  parsers: the same with the parsers' scores alone, whose weights
+    are tuned on the same lists: what the features add to.
+    features, templates: that were selected, before the perceptron; 0 where none were.  weighted:
+    those that have a weight after it.  basic_features: that they consist of.  history: of mining.
+    stopped: why it ended before its time.  seconds: wall time of each step by its name.
+    peak: memory, in bytes.
     """
 
     reranker: Reranker
+    parsers: Reranker
     features: int
+    weighted: int
     templates: int
     basic_features: int
     history: tuple[Iteration, ...]
@@ -180,6 +193,7 @@ class Selected:
         """JSON values."""
         return {
             "features": self.features,
+            "weighted": self.weighted,
             "templates": self.templates,
             "basic_features": self.basic_features,
             "iterations": [asdict(item) for item in self.history],
@@ -272,38 +286,17 @@ def train_explicit(
     else:
         ways = {"slots": _of_slots, "support": _of_support}
         found = ways.get(kind, _of_arcs)(before, learnt, work)
-        made = replace(
-            before,
-            support=without_parts(before.support),
-            examples=None,
-            weights=None,
-            list_features=None,
-            list_weights=None,
-            kernel_map=None,
-            explicit=found.model,
-        )
+        made = replace(without_scores(before), explicit=found.model)
     with work.step("tuning"):
-        own = made.batch_scores(dev_pairs, n_threads=n_threads)
-        combination = tune(
-            [
-                TuningList.make(right, trees, scores)
-                for right, (_, trees), scores in zip(dev_gold, dev_pairs, own, strict=True)
-            ],
-            sources=dev_pairs[0][1].sources,
-            metric=metric,
+        made, parsers = (
+            _tuned(one, dev_gold, dev_pairs, metric=metric, n_threads=n_threads)
+            for one in (made, without_scores(before))
         )
-        # What was calibrated, and penalised, were other scores.
-        made = replace(made, combination=combination, calibration=None)
-        if before.penalties.weights:
-            right = [
-                s.with_tree(g.heads, g.deprels)
-                for g, (s, _) in zip(dev_gold, dev_pairs, strict=True)
-            ]
-            lists = [trees for _, trees in dev_pairs]
-            made = replace(made, penalties=dev_penalties(made, right, lists, n_threads=n_threads))
     return Selected(
         reranker=made,
+        parsers=parsers,
         features=found.features if found else 0,
+        weighted=_weighted(made),
         templates=found.templates if found else 0,
         basic_features=found.basic_features if found else 0,
         history=found.history if found else (),
@@ -311,6 +304,54 @@ def train_explicit(
         seconds=work.seconds,
         peak=peak_memory(),
     )
+
+
+def without_scores(model: Reranker) -> Reranker:
+    """A reranker without anything that scores trees but the parsers and the combiner."""
+    return replace(
+        model,
+        support=without_parts(model.support),
+        examples=None,
+        weights=None,
+        list_features=None,
+        list_weights=None,
+        kernel_map=None,
+        explicit=None,
+    )
+
+
+def _tuned(
+    made: Reranker,
+    gold: Sequence[Sentence],
+    pairs: Sequence[Pair],
+    *,
+    metric: TuningMetric,
+    n_threads: int | None,
+) -> Reranker:
+    """The reranker with weights of the parsers' scores, and penalties where it has some."""
+    own = made.batch_scores(pairs, n_threads=n_threads)
+    combination = tune(
+        [
+            TuningList.make(right, trees, scores)
+            for right, (_, trees), scores in zip(gold, pairs, own, strict=True)
+        ],
+        sources=pairs[0][1].sources,
+        metric=metric,
+    )
+    # What was calibrated, and penalised, were other scores.
+    made = replace(made, combination=combination, calibration=None)
+    if not made.penalties.weights:
+        return made
+    right = [s.with_tree(g.heads, g.deprels) for g, (s, _) in zip(gold, pairs, strict=True)]
+    lists = [trees for _, trees in pairs]
+    return replace(made, penalties=dev_penalties(made, right, lists, n_threads=n_threads))
+
+
+def _weighted(made: Reranker) -> int:
+    """The features that have a weight."""
+    if made.explicit is not None:
+        return len(made.explicit)
+    return 0 if made.weights is None else int(np.count_nonzero(made.weights))
 
 
 def _of_arcs(before: Reranker, learnt: Lists, work: Work) -> Learnt:
@@ -422,7 +463,7 @@ def _check_size(n_features: int) -> None:
     if n_features > MAX_FEATURES:
         raise UserError(
             f"there are {n_features:,} basic features, and {MAX_FEATURES:,} can be numbered; raise "
-            "min count"
+            "(min_count)"
         )
 
 
@@ -447,6 +488,6 @@ def _most_patterns(memory: int | None) -> int:
     if left < 1 << 20:
         raise UserError(
             f"the lists and their features take {peak_memory() / GIB:.2f} GiB already, of "
-            f"{memory / GIB:.3g} GiB of memory; allow more, or raise min count"
+            f"{memory / GIB:.3g} GiB of memory; allow more (memory), or raise (min_count)"
         )
     return left // BYTES_OF_A_PATTERN

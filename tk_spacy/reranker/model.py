@@ -69,7 +69,7 @@ BEFORE_EXPLICIT, BEFORE_PENALTIES = 3, 4
 can read."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Reranker(StoredModel):
     """A trained reranker.
 
@@ -133,6 +133,16 @@ class Reranker(StoredModel):
         object.__setattr__(self, "_scorer", scorer)
         if self.weights is not None:
             object.__setattr__(self, "weights", self.weights.astype(np.float32).astype(np.float64))
+
+    def __repr__(self) -> str:
+        # Not its values: those of a treebank's words are thousands.
+        what = f"{len(self.support):,} support parts"
+        if self.explicit is not None:
+            what = f"{len(self.explicit):,} selected features"
+        elif self.kernel_map is not None:
+            what = f"a hashed map of {self.kernel_map.bits} bits"
+        sources = ", ".join(self.needed_sources) or "no parser"
+        return f"<Reranker: {what}, {len(self.schema.labels)} labels, scores of {sources}>"
 
     @property
     def needed_sources(self) -> list[str]:

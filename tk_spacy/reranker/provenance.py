@@ -71,6 +71,8 @@ class Provenance:
     scores: of each part by system, as `PartReport` has them.
     raw_scores, tuning_metric: as paper_grid, how the combination was tuned (`interpolation.tune`);
         stored where they are not the defaults.
+    selected: how features were selected in the place of its kernel, and what it scores since then
+        (see `workflows.select`); empty where none were.
     compressed: what was done to the model afterwards, in order.
     more: stored values that this version does not know.
     """
@@ -94,6 +96,7 @@ class Provenance:
     raw_scores: bool = False
     tuning_metric: str = DEFAULT_METRIC
     scores: Mapping[str, Any] | None = None
+    selected: Mapping[str, Any] = field(default_factory=dict)
     compressed: tuple[Mapping[str, Any], ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -155,6 +158,8 @@ class Provenance:
             made["tuning_metric"] = self.tuning_metric
         if self.scores is not None:
             made["scores"] = dict(self.scores)
+        if self.selected:
+            made["selected"] = dict(self.selected)
         if self.compressed:
             made["compressed"] = [dict(step) for step in self.compressed]
         return made | dict(self.more)
@@ -204,6 +209,7 @@ class Provenance:
             raw_scores=bool(data.pop("raw_scores", False)),
             tuning_metric=str(data.pop("tuning_metric", DEFAULT_METRIC)),
             scores=data.pop("scores", None),
+            selected=read("selected", dict, {}),
             compressed=read("compressed", lambda steps: tuple(steps or ()), ()),
             more=data,
         )

@@ -26,6 +26,7 @@ order may still end lower: a word can be lifted past a place that would have don
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Literal, NamedTuple, get_args
@@ -43,6 +44,14 @@ SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 LIFTED, PASSED = "↑", "↓"
 """Marks of labels; UD's are made of the letters a to z, ":" and "_"."""
+
+_UNMARKED = f"[^{LIFTED}{PASSED}]+"
+_WRITTEN = {
+    "head": re.compile(f"{_UNMARKED}{LIFTED}{_UNMARKED}"),
+    "head+path": re.compile(f"{_UNMARKED}({LIFTED}{_UNMARKED}{PASSED}?|{PASSED})"),
+    "path": re.compile(f"{_UNMARKED}({LIFTED}{PASSED}?|{PASSED})"),
+}
+"""What marked labels look like in each scheme."""
 
 NO_LABEL = "dep"
 """Of a word whose label is nothing but marks: UD's for a relation that is not known."""
@@ -110,6 +119,19 @@ def deprojectivize(
 def has_marks(deprel: str) -> bool:
     """Whether a label holds a mark."""
     return LIFTED in deprel or PASSED in deprel
+
+
+def foreign_mark(deprels: Sequence[str], scheme: Scheme) -> tuple[int, Scheme] | None:
+    """The first word whose label another scheme writes but not this one, and that scheme.
+
+    Words count from 1; None where there is none, as where no scheme writes a label.
+    """
+    for word, label in enumerate(deprels, 1):
+        if has_marks(label) and not _WRITTEN[scheme].fullmatch(label):
+            for other in SCHEMES:
+                if _WRITTEN[other].fullmatch(label):
+                    return word, other
+    return None
 
 
 def check_unmarked(deprels: Sequence[str]) -> None:

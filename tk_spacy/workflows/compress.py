@@ -15,7 +15,7 @@ from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.reranker.compression import check_support, hashed, pruned
 from tk_spacy.reranker.model import Pair, Reranker
-from tk_spacy.treebank.conllu import load_treebank
+from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.data_notes import scored_notes
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress
@@ -175,11 +175,22 @@ def check_place(model: Model, output: Path, *, overwrite: bool = False) -> None:
     check_outside(output, [model.path])
 
 
-def save(model: Model, reranker: Reranker, output: Path, *, overwrite: bool = False) -> None:
+def save(
+    model: Model,
+    reranker: Reranker,
+    output: Path,
+    *,
+    overwrite: bool = False,
+    scored: tuple[Sequence[Sentence], Sequence[Sentence]] | None = None,
+    described: str = "",
+) -> None:
     """Write a model directory that differs from another in its reranker.
 
-    The training's report and config are left out: they are of another model.  Raises UserError
-    where the output is there already, unless overwrite is set, or holds something else.
+    The training's report and config are left out: they are of another model.
+    scored: right sentences, and what the new model makes of them, for the scores in a pipeline's
+        meta.json; None where those of before still hold.  described: added to its description.
+    Raises UserError where the output is there already, unless overwrite is set, or holds something
+    else.
     """
     check_place(model, output, overwrite=overwrite)
     if model.component is None:
@@ -190,3 +201,9 @@ def save(model: Model, reranker: Reranker, output: Path, *, overwrite: bool = Fa
         for name in Reranker.FILES:
             (place / name).unlink(missing_ok=True)
         reranker.write_files(place)
+        if scored is not None:
+            from tk_spacy.pipeline.model_meta import scored_again  # noqa: PLC0415  (spaCy)
+
+            scored_again(
+                directory, *scored, described=described, tags=reranker.provenance.tagger is not None
+            )

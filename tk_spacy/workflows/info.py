@@ -8,26 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from tk_spacy.about import __version__
-from tk_spacy.errors import ModelError
+from tk_spacy.errors import ModelError, UserError
 from tk_spacy.evaluation.report import table_2, tags_table
 from tk_spacy.parsers.kinds import parser_line, stored_kind
+from tk_spacy.parsers.names import SPACY
 from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.selection.explicit import explicit_facts, explicit_line
 from tk_spacy.tagging.kinds import tagger_line
 from tk_spacy.tokenizing.spec import tokenizer_line
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
 from tk_spacy.workflows.model import Model, open_model, open_stored_parser
+from tk_spacy.workflows.selected import (
+    features_table,
+    selection_line,
+    selection_scores,
+    strongest_features,
+)
 
 
-def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
+def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[str, Any]]:
     """Tables about a model directory, and the same as JSON values.
 
-    Raises UserError where there is no model.
+    features: list that many of those that were selected, the strongest; None for none.
+    Raises UserError where there is no model, or none whose features can be listed.
     """
     if stored_kind(path) is not None:
+        _check_listed(path, features is None)
         return _about_parser(path)
     model = open_model(path)
     reranker = model.reranker
+    _check_listed(path, features is None or reranker.explicit is not None)
     facts: dict[str, Any] = {
         "path": str(path),
         "kind": "reranker alone" if model.component is None else "spaCy pipeline with reranker",
@@ -43,6 +53,7 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "penalties": reranker.penalties.to_dict(),
+        "strongest": strongest_features(reranker, features or 0),
         "about": dict(reranker.about),
         "examples": None if reranker.examples is None else len(reranker.examples),
         "licence": None if model.component is None else licence_of(path),
@@ -51,10 +62,14 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
     }
     try:
         json.dumps(facts, allow_nan=False)
-        of = "Settings"
+        of, selected = "Settings", reranker.provenance.selected
         if facts["explicit"]:  # the kernel and the manual features of these settings are no more
             of = "Settings of the model that the features were selected for"
         tables = [_facts_table(model, facts), _settings_table(facts["settings"], of)]
+        if selected:
+            tables.append(selection_scores(selected["scores"]))
+        if facts["strongest"]:
+            tables.append(features_table(facts["strongest"]))
         if model.report is not None:
             title = str(model.report.about.get("title", ""))
             tables += [
@@ -70,6 +85,15 @@ def info(path: Path) -> tuple[list[Table], dict[str, Any]]:
             f"({type(error).__name__}: {error})"
         ) from error
     return tables, facts
+
+
+def _check_listed(path: Path, fine: bool) -> None:
+    """Raises UserError unless features need not be listed, or can be."""
+    if not fine:
+        raise UserError(
+            f"{path}: no model of selected features, which could be listed; `tk-spacy select` "
+            "makes one, from a kernel's combinations with the space kernel"
+        )
 
 
 def licence_of(path: Path) -> str:
@@ -149,7 +173,10 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     if made.candidates is not None:
         lists = made.candidates
         files = "".join(f", {name} from {file}" for name, file in lists.files.items())
-        rows.append(("candidates", f"{lists.k} by {lists.search} search{files}"))
+        # Of spaCy's parser alone it is that there are ways to search.
+        spacys = any(name.split("-")[0] == SPACY for name in made.parsers or {})
+        search = f" by {lists.search} search" if spacys else ""
+        rows.append(("candidates", f"{lists.k}{search}{files}"))
     support = _counts(facts["support_parts"])
     properties = facts["properties"]
     if facts["kernel_map"]:
@@ -159,6 +186,10 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     for step in made.compressed:
         before = _counts(step["support_parts_before"])
         rows.append(("compressed", f"from support parts: {before}"))
+    if made.selected:
+        rows.append(("selected by", selection_line(made.selected)))
+        for name, files in made.selected["files"].items():
+            rows.append((f"selection's {name}", ", ".join(files)))
     if facts["explicit"]:
         rows.append(("selected features", explicit_line(facts["explicit"])))
     else:

@@ -16,6 +16,7 @@ from tk_spacy.trees.pseudo_projective import (
     SCHEMES,
     Scheme,
     deprojectivize,
+    foreign_mark,
     lost_arcs,
     projectivize,
 )
@@ -148,7 +149,18 @@ def _lift(sentence: Sentence, result: ProjectedFile, scheme: Scheme) -> Sentence
 
 
 def _put_back(sentence: Sentence, result: ProjectedFile, scheme: Scheme) -> Sentence:
-    """The sentence with the tree that its labels tell; itself where they tell nothing."""
+    """The sentence with the tree that its labels tell; itself where they tell nothing.
+
+    Raises TreebankError for marks that another scheme writes.
+    """
+    if (found := foreign_mark(sentence.deprels, scheme)) is not None:
+        word, other = found
+        raise TreebankError(
+            sentence.path,
+            sentence.line,
+            f"DEPREL of word {word} is {sentence.deprels[word - 1]!r}, as the scheme {other} marks "
+            f"arcs and {scheme} does not; undo it with the scheme of the way there (scheme)",
+        )
     heads, deprels = deprojectivize(sentence.heads, sentence.deprels, scheme)
     if tuple(deprels) == sentence.deprels:
         return sentence

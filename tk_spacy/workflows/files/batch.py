@@ -14,6 +14,7 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import columns_read
+from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT, names_stdout
 from tk_spacy.utils.progress import Progress
@@ -134,6 +135,13 @@ def parse_files(
     )  # fmt: skip
 
 
+def _cure(reranker: Reranker) -> str:
+    """What makes a model with calibrated confidence of one without."""
+    if reranker.provenance.selected:
+        return "take the model that it was before features were selected"
+    return "train it again where scikit-learn is installed (`pip install 'tk-spacy[confidence]'`)"
+
+
 def _open_reranker(
     model: Path,
     k: int | None,
@@ -148,8 +156,8 @@ def _open_reranker(
     opened, load = open_model(model), pipeline_loader()
     if confidence and opened.reranker.calibration is None:
         raise UserError(
-            f"{model}: the model's confidence is not calibrated; train it again where scikit-learn "
-            "is installed (`pip install 'tk-spacy[confidence]'`), or leave confidence out"
+            f"{model}: the model's confidence is not calibrated; {_cure(opened.reranker)}, or "
+            "leave confidence out"
         )
     parser_files.check(opened.external_parsers, model=model)
     return FileReranker(
