@@ -979,9 +979,9 @@ BUGS = [
         (SELECT,),
     ),
     Bug(
-        "the test part's row is that of dev",
-        '"selected": _scores(found.reranker, *ready[name], n_threads=n_threads),',
-        '"selected": _scores(found.reranker, *ready["dev"], n_threads=n_threads),',
+        "the new model's scores are those of the model before",
+        '"selected": _chosen(found.reranker, *ready[name], n_threads=n_threads),',
+        '"selected": _chosen(before, *ready[name], n_threads=n_threads),',
         (SELECT,),
     ),
     Bug(
