@@ -5,7 +5,8 @@
 MODEL is a model that `tk-spacy train` made from TREEBANK (a folder of a UD release); LISTS is its
 work directory, with train.kbest.conllu and dev.kbest.conllu.  --test names the lists of test
 (`tk-spacy kbest`), where they are not there as test.kbest.conllu.  The model may have no
-calibration: one is fitted as `train` does, from scouts that learn from parts of the training lists.
+calibration: one is fitted as `train` does, from scouts that learn from parts of the training lists,
+and then adjusted to dev (--no-adjust leaves that out).
 One line of JSON for each part and kind, beside two simpler confidences: votes, the share of parsers
 whose own tree agrees, and parser, the softmax of the main parser's own scores.
 """
@@ -29,7 +30,13 @@ from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.kbest.scores import filled
 from tk_spacy.reranker.calibration import Calibration, HeldOut
 from tk_spacy.reranker.model import Pair, Reranker
-from tk_spacy.reranker.training import combine_lists, learn, prepare_lists, tuning_parts
+from tk_spacy.reranker.training import (
+    combine_lists,
+    learn,
+    prepare_lists,
+    scored_lists,
+    tuning_parts,
+)
 from tk_spacy.treebank.conllu import load_treebank
 from tk_spacy.workflows.model import main_source, open_model
 from tk_spacy.workflows.train.treebanks import find_treebank
@@ -118,6 +125,7 @@ def main(
     treebank: Path,
     lists: Path,
     folds: Annotated[int, typer.Option(min=2)] = 3,
+    adjust: bool = True,
     test: Annotated[Path | None, typer.Option()] = None,
 ) -> None:
     """Fit and measure."""
@@ -126,6 +134,12 @@ def main(
     inventory = LabelInventory()
     train = read(reranker, files["train"][0], lists / "train.kbest.conllu", inventory)
     calibration, seconds = fitted(reranker, train, folds)
+    if adjust:
+        dev = read(reranker, files["dev"][0], lists / "dev.kbest.conllu", inventory)
+        completed = [reranker.completed(*pair) for pair in dev]
+        calibration = calibration.adjusted_to(
+            scored_lists(reranker, [sentence for sentence, _ in dev], completed)
+        )
     print(json.dumps({"model": model.name, "folds": folds, "seconds": round(seconds, 1)}))
     parts = {"dev": lists / "dev.kbest.conllu", "test": test or lists / "test.kbest.conllu"}
     for part, path in parts.items():

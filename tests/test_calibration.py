@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,6 +191,35 @@ def test_logistic_of_things_that_are_all_right_is_nearly_sure():
     assert model.probabilities(np.array([[1.0]])).tolist() == pytest.approx([0.9])
 
 
+def test_adjusted_probabilities_are_true_of_other_lists(fitted):
+    # Lists where the first candidates are right more often than where the models were fitted.
+    near, new = (drawn_lists(600, seed=seed, temperature=0.5) for seed in (21, 22))
+    adjusted = fitted.adjusted_to(near)
+    errors = []
+    for model in (fitted, adjusted):
+        said, right = [], []
+        for gold, trees, final in new:
+            row = int(final.argmax())
+            said.append(model.confidence(trees, final).heads)
+            right.append(trees.heads[row] == gold.heads)
+        errors.append(calibration_error(np.concatenate(said), np.concatenate(right)))
+    assert errors[0] > 0.08
+    assert errors[1] < 0.04
+    # What is surer than something else stays so: one factor and one bias for all.
+    assert all(model.weights[room.OF_MODEL] > 0 for model in adjusted.adjusted.values())
+    _, trees, final = new[0]
+    before, after = (m.confidence(trees, final).tree for m in (fitted, adjusted))
+    model = adjusted.adjusted["tree"]
+    expected = model.weights[room.OF_MODEL] * odds(before) + model.bias
+    assert math.log(after / (1 - after)) == pytest.approx(expected)
+
+
+def test_kinds_that_too_few_lists_tell_of_are_not_adjusted(fitted):
+    assert fitted.adjusted_to([]) == fitted
+    few = fitted.adjusted_to(drawn_lists(38, seed=23))  # of words enough, not of trees
+    assert set(few.adjusted) == {"head", "label"}
+
+
 def test_fit_says_what_it_lacks(monkeypatch):
     with pytest.raises(UserError, match="held-out lists"):
         Calibration.fit([])
@@ -199,8 +229,13 @@ def test_fit_says_what_it_lacks(monkeypatch):
 
 
 def test_stored_calibration_is_the_same_and_is_used_without_scikit_learn(fitted, monkeypatch):
+    fitted = fitted.adjusted_to(drawn_lists(400, seed=3))
+    assert set(fitted.adjusted) == {"head", "label", "tree"}
     again = Calibration.from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert again == fitted
+    stored = fitted.to_dict()
+    del stored["adjusted"]  # as earlier versions wrote it
+    assert Calibration.from_dict(stored) == replace(fitted, adjusted={})
     monkeypatch.setitem(sys.modules, "sklearn", None)
     _, trees, final = drawn_lists(1, seed=7)[0]
     assert again.confidence(trees, final).tree == fitted.confidence(trees, final).tree
@@ -213,6 +248,8 @@ def test_stored_calibration_is_the_same_and_is_used_without_scikit_learn(fitted,
         ({"others_share": 1.5}, "0 to 1"),
         ({"scales": {"one": 1.0, "combiner": 1.0}}, "features"),
         ({"head": {"bias": 1e300, "weights": {}}}, "features"),
+        ({"adjusted": {"words": {"bias": 0.0, "weights": {"model": 1.0}}}}, "adjusted of"),
+        ({"adjusted": {"head": {"bias": 0.0, "weights": {"final 1": 1.0}}}}, "features"),
     ],
 )
 def test_damaged_calibration_is_refused(fitted, change, message):
@@ -221,6 +258,24 @@ def test_damaged_calibration_is_refused(fitted, change, message):
 
 
 # In training
+
+
+@needs_sklearn
+def test_training_adjusts_confidence_to_dev(lists, monkeypatch):
+    golds, trees = lists
+    train, dev = slice(0, 30), slice(30, 40)
+    seen = []
+    monkeypatch.setattr(
+        Calibration, "adjusted_to", lambda self, held: seen.extend(held) or replace(self)
+    )
+    reranker, _ = train_reranker(
+        golds[train], trees[train], QUICK, schema=Schema.fit(golds), tuning_folds=0,
+        calibration_folds=2, dev=(golds[dev], trees[dev]),
+    )  # fmt: skip
+    assert [item.gold for item in seen] == golds[dev]
+    for item, s, own in zip(seen, golds[dev], trees[dev], strict=True):
+        assert item.candidates is own
+        assert item.final.tolist() == reranker.final_scores(s, own).tolist()
 
 
 QUICK = Settings(bits=12, iterations=2, kernel_parts=("arc",))

@@ -8,6 +8,11 @@ their own.  The share of the candidates that agree with the chosen one in a word
 or in all) is one estimate for each; a logistic model of the log-odds of these shares gives the
 probability.  It is learnt from lists that the reranker did not learn from.
 
+These are lists of training sentences by parsers that learnt from a part of the treebank alone.  The
+parsers of the model are better, and its probabilities would be too low: where there are lists by
+them (of dev), each probability is adjusted to what is right there, by scale and bias of its
+log-odds.
+
 Sources: Platt 1999 (a logistic model over scores); Mejer and Crammer 2012, "Are You Sure?
 Confidence in Prediction of Dependency Tree Edges" (agreement of weighted k-best trees).  Ours
 differs: several weightings in one model, and the tree's model sees the words' probabilities.
@@ -16,7 +21,7 @@ differs: several weightings in one model, and the tree's model sees the words' p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -37,6 +42,12 @@ Bools = NDArray[np.bool_]
 
 FINAL = "final"
 PARSERS, VOTES = "parsers", "votes"
+KINDS = ("head", "label", "tree")
+"""Of probabilities."""
+OF_MODEL = "model"
+"""The one feature that a probability is adjusted by: the log-odds of what the model said."""
+LEAST_ADJUSTED = 20
+"""Right ones, and wrong ones, among those that a kind of probability is adjusted to."""
 HEADS, LABELS = "heads", "labels"
 """What the tree's model sees beside the shares: the products of its words' probabilities."""
 FLOOR = 0.001
@@ -157,6 +168,7 @@ class Calibration:
     others_temperature: of the softmax that divides, among the other candidates, what the chosen one
     leaves, in units of final_scale.  others_share: how often, where the chosen tree is wrong, the
     right one is another candidate.
+    adjusted: by kinds, what makes better probabilities of those of the models; see `adjusted_to`.
     """
 
     scales: Mapping[str, float]
@@ -166,6 +178,7 @@ class Calibration:
     tree: Logistic
     others_temperature: float
     others_share: float
+    adjusted: Mapping[str, Logistic] = field(default_factory=dict)
 
     # Use
 
@@ -177,18 +190,52 @@ class Calibration:
         final: float64[k], the final scores.  row: of the candidate.
         """
         row = int(final.argmax()) if row is None else row
-        weights = _weightings(candidates, final, self.scales, self.final_scale)
-        head, label = _word_features(candidates, weights, row)
-        heads, labels = self.head.probabilities(head), self.label.probabilities(label)
-        tree = float(
-            self.tree.probabilities(_tree_features(candidates, weights, row, heads, labels))
-        )
+        of_models = self._of_models(candidates, final, row)
+        found = {
+            kind: given
+            if kind not in self.adjusted
+            else self.adjusted[kind].probabilities(log_odds(given)[..., None])
+            for kind, given in of_models.items()
+        }
+        heads, labels, tree = found["head"], found["label"], float(found["tree"])
         trees = _others(final, row, self.final_scale * self.others_temperature)
         trees *= (1.0 - tree) * self.others_share
         trees[row] = tree
         return Confidence(tree, heads, labels, trees)
 
+    def _of_models(self, candidates: CandidateList, final: Float64, row: int) -> dict[str, Float64]:
+        """What the models say of heads and labels, float64[n], and of the tree, float64[]."""
+        weights = _weightings(candidates, final, self.scales, self.final_scale)
+        head, label = _word_features(candidates, weights, row)
+        heads, labels = self.head.probabilities(head), self.label.probabilities(label)
+        tree = self.tree.probabilities(_tree_features(candidates, weights, row, heads, labels))
+        return {"head": heads, "label": labels, "tree": tree}
+
     # Training
+
+    def adjusted_to(self, lists: Sequence[HeldOut]) -> Calibration:
+        """A calibration whose probabilities are true of lists as the model will meet them.
+
+        lists: of sentences that neither reranker nor parsers learnt from, by the parsers of the
+            model itself.  A kind of which too few are right, or wrong, stays as it is.
+        """
+        said: dict[str, list[Float64]] = {kind: [] for kind in KINDS}
+        right: dict[str, list[Bools]] = {kind: [] for kind in KINDS}
+        for item in lists:
+            row = int(item.final.argmax())
+            heads, labels = (hits[row] for hits in _right(item))
+            hits = heads, labels, (heads & labels).all()
+            found = self._of_models(item.candidates, item.final, row)
+            for kind, of_kind in zip(KINDS, hits, strict=True):
+                said[kind].append(np.atleast_1d(found[kind]))
+                right[kind].append(np.atleast_1d(of_kind))
+        adjusted = {}
+        for kind in KINDS if lists else ():
+            true = np.concatenate(right[kind])
+            if LEAST_ADJUSTED <= true.sum() <= len(true) - LEAST_ADJUSTED:
+                given = log_odds(np.concatenate(said[kind]))
+                adjusted[kind] = Logistic.fit([OF_MODEL], given[:, None], true)
+        return replace(self, adjusted=adjusted)
 
     @classmethod
     def fit(cls, lists: Sequence[HeldOut]) -> Calibration:
@@ -253,6 +300,7 @@ class Calibration:
             "tree": self.tree.to_dict(),
             "others_temperature": self.others_temperature,
             "others_share": self.others_share,
+            "adjusted": {kind: model.to_dict() for kind, model in self.adjusted.items()},
         }
 
     @classmethod
@@ -267,6 +315,9 @@ class Calibration:
         if not 0 <= share <= 1:
             raise ValueError(f"others_share is {share}, expected 0 to 1")
         names = _names(list(scales))
+        adjusted = dict(data.get("adjusted", {}))  # which earlier versions did not do
+        if not adjusted.keys() <= set(KINDS):
+            raise ValueError(f"confidence is adjusted of {list(adjusted)}, expected {KINDS}")
         return cls(
             scales=scales,
             final_scale=final_scale,
@@ -275,6 +326,9 @@ class Calibration:
             tree=Logistic.from_dict(data["tree"], [*names, HEADS, LABELS]),
             others_temperature=temperature,
             others_share=share,
+            adjusted={
+                kind: Logistic.from_dict(model, [OF_MODEL]) for kind, model in adjusted.items()
+            },
         )
 
 

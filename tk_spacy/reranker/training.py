@@ -273,7 +273,7 @@ def train_reranker(
         were held out for tuning their scores serve, and no more is trained.  0 for no calibration,
         which alone needs no scikit-learn.
     dev: sentences with right trees, and their lists as the reranker is to get them, by which
-        penalties on ill-formed trees are tuned; None for no penalties.
+        penalties on ill-formed trees are tuned, and confidence is adjusted; None for neither.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -334,8 +334,26 @@ def train_reranker(
             )
             for i, own in scored
         ]
-        reranker = replace(reranker, calibration=Calibration.fit(held))
+        calibration = Calibration.fit(held)
+        if dev is not None:
+            calibration = calibration.adjusted_to(scored_lists(reranker, *dev, n_threads=n_threads))
+        reranker = replace(reranker, calibration=calibration)
     return reranker, stats
+
+
+def scored_lists(
+    reranker: Reranker,
+    gold: Sequence[Sentence],
+    lists: Sequence[CandidateList],
+    *,
+    n_threads: int | None = None,
+) -> list[HeldOut]:
+    """Completed lists of sentences with right trees, and their final scores."""
+    scores = reranker.batch_scores(list(zip(gold, lists, strict=True)), n_threads=n_threads)
+    return [
+        HeldOut(s, trees, reranker.penalized(s, trees, reranker.combined(trees, own)))
+        for s, trees, own in zip(gold, lists, scores, strict=True)
+    ]
 
 
 def dev_penalties(
