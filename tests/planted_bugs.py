@@ -982,7 +982,7 @@ BUGS = [
         "confidence is not adjusted to dev",
         "calibration.adjusted_to(scored_lists(reranker, *dev, n_threads=n_threads))",
         "calibration.adjusted_to([])",
-        ("test_calibration",),
+        ("test_calibration.py",),
     ),
     Bug(
         "the new model's scores are those of the model before",

@@ -107,6 +107,13 @@ def test_audit_writes_json_with_reasons(treebank: Path, tmp_path: Path) -> None:
     # 31 other objects; 32 other subjects stand on the other side, but under the same tag.
     assert "obj 31 times elsewhere, and nsubj 32 times" in reasons[0]
     assert any("s2" in reason or "s7" in reason for reason in reasons)
+    nearest = next(reason for reason in reasons if "template kernel" in reason)
+    assert nearest.startswith("Of the 10 arcs most like it by the template kernel 10 are obj and 0")
+    assert len(first["proposal"]["like"]) == 3
+    assert all(item["token_id"] == 4 for item in first["proposal"]["like"])
+    # Those with the same verb ("like", from 24 on), or the same object (every eighth).
+    near = [int(item["sent_id"][1:]) for item in first["proposal"]["like"]]
+    assert all(24 <= number < 31 or number % 8 == 7 for number in near)
 
 
 def test_audit_writes_a_page_with_trees_and_reasons(treebank: Path, tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from tk_spacy.audit.neighbours import Neighbours
 from tk_spacy.audit.ranking import Evidence
 from tk_spacy.audit.variation_ngrams import NIL, Variation
 from tk_spacy.audit.words import Words
@@ -16,6 +18,8 @@ OF_LABELS = ("label given tags", "label given lemmas", "label given markers")
 ROOT = "root"
 SHOWN = 2
 """Sentences that are named in an argument."""
+LIKE = 3
+"""Words that argue for a proposal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +27,14 @@ class Proposal:
     """Another annotation of a word.
 
     head: its number in the sentence, 0 for the root.  label: DEPREL.
-    reasons: sentences of plain English that argue for it.
+    reasons: sentences of plain English that argue for it.  like: rows of words whose annotation
+    argues for it, the nearest first.
     """
 
     head: int
     label: str
     reasons: tuple[str, ...]
+    like: tuple[int, ...] = ()
 
 
 class Proposer:
@@ -42,11 +48,42 @@ class Proposer:
             key = words.upos[row], self._head_tags[row], label
             self._rows.setdefault(key, []).append(row)
 
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self._words)
+
     def of(self, row: int) -> Proposal | None:
         """The proposal for a word, None where nothing else is likelier than what stands there."""
-        proposal = self._varied(row) or self._parsed(row)
-        if proposal is not None:
+        proposal = self._varied(row) or self._parsed(row) or self._expected(row)
+        return None if proposal is None else self._with_neighbours(row, proposal)
+
+    def _with_neighbours(self, row: int, proposal: Proposal) -> Proposal:
+        """The proposal, with the arcs that are most like the one proposed as far as they agree."""
+        words = self._words
+        near = self._neighbours.of(row, proposal.head)
+        labels = near.labels(words)
+        agree = [other for other in near.rows.tolist() if words.deprels[other] == proposal.label]
+        if not agree or labels[proposal.label] < max(labels.values()):
             return proposal
+        named = ", ".join(
+            f"{words.name(int(words.sentence[other]))} (word {words.place(other)[1]})"
+            for other in agree[:SHOWN]
+        )
+        reason = (
+            f"Of the {len(near.rows)} arcs most like it by the template kernel {len(agree)} are "
+            f"{proposal.label} and {labels[words.deprels[row]]} {words.deprels[row]}; the nearest: "
+            f"{named}."
+        )
+        if words.deprels[row] == proposal.label:
+            reason = (
+                f"Of the {len(near.rows)} arcs most like the one proposed by the template kernel "
+                f"{len(agree)} are {proposal.label}; the nearest: {named}."
+            )
+        like = tuple(dict.fromkeys((*proposal.like, *agree)))[:LIKE]
+        return replace(proposal, reasons=(*proposal.reasons, reason), like=like)
+
+    def _expected(self, row: int) -> Proposal | None:
+        """The relation that is the likeliest, the head being as it is."""
         words, evidence = self._words, self._evidence
         if words.heads[row] < 0:
             return None
@@ -101,7 +138,8 @@ class Proposer:
             head = position + int(varied.heads[row]) - row
             if not self._is_tree(row, head):
                 continue
-            return Proposal(head, varied.labels[row], (self._same_string(row, level, varied),))
+            reasons = (self._same_string(row, level, varied),)
+            return Proposal(head, varied.labels[row], reasons, (int(varied.witnesses[row]),))
         return None
 
     def _same_string(self, row: int, level: str, varied: Variation) -> str:

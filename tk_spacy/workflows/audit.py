@@ -158,6 +158,13 @@ class Audit:
                 "head": proposal.head,
                 "deprel": proposal.label,
                 "reasons": list(proposal.reasons),
+                "like": [
+                    {
+                        "sent_id": words.name(int(words.sentence[other])),
+                        "token_id": words.place(other)[1],
+                    }
+                    for other in proposal.like
+                ],
             },
         }
 
