@@ -64,6 +64,16 @@ def test_evaluate_writes_a_page(tmp_path: Path, systems: tuple[Path, Path]) -> N
     assert f"{most.gold} taken for {most.given}: {counts} words" in text
     assert f"{len(most.examples)} of {most.sentences} sentences with it" in text
     assert "Is the difference chance?" in text
+    for metric in ("uas", "las", "clas"):  # the last is tested where it is asked for
+        told = invoke(
+            "evaluate", treebank()["test"], *systems, "--metric", metric, "--json",
+            *(["--html", tmp_path / "clas.html"] if metric == "clas" else []),
+        )  # fmt: skip
+        (found,) = json.loads(told.stdout)["comparisons"]
+        page_of = (tmp_path / "clas.html").read_text("utf-8") if metric == "clas" else text
+        shown = re.sub(r"<[^>]+>|\s", " ", page_of)
+        cells = f"{metric.upper()} {found['difference']:+.2f} {found['low']:+.2f} to "
+        assert cells in " ".join(shown.split())
     assert "Reliability of" in text
     assert "Risk and coverage of" in text
     assert text.count("<svg") > 10

@@ -31,6 +31,7 @@ from tk_spacy.utils.tables import Table
 class Evaluation:
     """Scores of each system, and of each but the first a paired bootstrap against the first.
 
+    counts: of each system what is right in each sentence, see `attachment.count_sentences`.
     groupings: by which the words are divided; breakdowns: those of each system.
     confidence: of each system, what its probabilities are worth, where it has some.
     notes: on words without HEAD or DEPREL.
@@ -40,6 +41,7 @@ class Evaluation:
     gold: str
     systems: tuple[tuple[str, Scores], ...]
     comparisons: tuple[Bootstrap, ...]
+    counts: tuple[NDArray[np.int64], ...] = field(default=(), repr=False)
     groupings: tuple[str, ...] = ()
     breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
     confidence: tuple[dict[str, ConfidenceScores], ...] = ()
@@ -144,10 +146,8 @@ def evaluate(
             (str(path), scores_from_counts(table))
             for path, table in zip(systems, tables, strict=True)
         ),
-        comparisons=tuple(
-            bootstrap_counts([(tables[0], table)], metric=metric, samples=samples, seed=seed)
-            for table in tables[1:]
-        ),
+        comparisons=compared(tables, metric=metric, samples=samples, seed=seed),
+        counts=tuple(tables),
         groupings=tuple(dict.fromkeys(by)),
         breakdowns=breakdowns,
         confidence=tuple(own.scores() for own in sure),
@@ -159,6 +159,19 @@ def evaluate(
                 for note in blank.notes(gold, path)
             )
         ),
+    )
+
+
+def compared(
+    tables: Sequence[NDArray[np.int64]], *, metric: str, samples: int, seed: int
+) -> tuple[Bootstrap, ...]:
+    """A paired bootstrap of each system but the first against the first one.
+
+    tables: the systems' `Evaluation.counts`.
+    """
+    return tuple(
+        bootstrap_counts([(tables[0], table)], metric=metric, samples=samples, seed=seed)
+        for table in tables[1:]
     )
 
 

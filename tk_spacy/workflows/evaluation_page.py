@@ -13,7 +13,10 @@ from tk_spacy.pages.versions import versions_table
 from tk_spacy.treebank.conllu import read_conllu
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.utils.workdir import fingerprint
-from tk_spacy.workflows.evaluate import Evaluation
+from tk_spacy.workflows.evaluate import Evaluation, compared
+
+METRICS = ("uas", "las")
+"""Whose differences are tested, whichever the command shows."""
 
 
 def find_confusions(gold: Path, systems: Sequence[Path]) -> Confusions:
@@ -43,12 +46,18 @@ def page(
     analysis = Analysis(names, result.breakdowns, confusions)
     sure = dict(zip(names, result.confidence, strict=False))
     counts = dict(zip(("gold", *names), result.violations, strict=True))
-    compared = [
-        (name, names[0], of) for name, of in zip(names[1:], result.comparisons, strict=True)
+    tests = [
+        (name, names[0], of)
+        for metric in dict.fromkeys((*METRICS, *(of.metric for of in result.comparisons)))
+        for name, of in zip(
+            names[1:],
+            compared(result.counts, metric=metric, samples=samples, seed=seed),
+            strict=True,
+        )
     ]
     scores = [TableBlock(result.table(notes=False))]
-    if compared:
-        scores.append(TableBlock(comparisons_table(compared)))
+    if tests:
+        scores.append(TableBlock(comparisons_table(tests)))
     sections = [
         Section("Scores", [*scores, *map(Words, result.notes)]),
         *analysis.sections(groupings),
