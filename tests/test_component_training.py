@@ -1,5 +1,6 @@
 """Initializing the spaCy component: from folds, from a file, from a model, under `spacy train`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,22 @@ def test_training_from_folds_needs_no_trained_parser(tmp_path):
     again = run()
     assert again.to_bytes() == first.to_bytes()
     assert (tmp_path / "folds" / "fold-01.conllu").stat().st_mtime_ns == written
+
+
+def test_training_keeps_the_sentences_that_support_parts_came_from(tmp_path):
+    def made(**more):
+        nlp = blank_parser()
+        nlp.config["training"]["batcher"]["size"] = {"@schedules": "constant.v1", "rate": 300}
+        folds = {"folds": 2, "max_steps": 3, "workdir": str(tmp_path / "folds")}
+        return initialized(nlp, settings=QUICK, **folds, **more).reranker
+
+    kept, without = made(), made(examples=False)
+    assert without.examples is None
+    assert len(kept.examples) > 5
+    assert {e.forms for e in kept.examples.sentences.values()} <= {
+        s.forms for s in generate(40, seed=5)
+    }
+    assert replace(kept, examples=None).to_bytes() == without.to_bytes()
 
 
 def test_training_from_folds_with_backward_twins_where_the_pipeline_has_one(tmp_path):

@@ -27,6 +27,7 @@ from tk_spacy.parsers.spacy_transition.source import Search, listened_pipes
 from tk_spacy.parsers.spacy_transition.spec import SpacySpec
 from tk_spacy.pipeline.sources import parser_names
 from tk_spacy.reranker.calibration import MISSING, can_fit
+from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.provenance import Candidates, Provenance
 from tk_spacy.reranker.settings import Settings, suit
@@ -59,6 +60,7 @@ def train_from_examples(
     processes: int | None = 1,
     workdir: str | Path | None = None,
     seed: int = 0,
+    keep_examples: bool = True,
     settings: Settings,
     left_open: frozenset[str] = frozenset(),
     n_threads: int | None = None,
@@ -67,6 +69,7 @@ def train_from_examples(
     """Train a reranker from gold trees and the candidates of parsers that did not see them.
 
     nlp, sources: the pipeline and its parsers, whose configuration the folds' parsers take.
+    keep_examples: whether the model keeps the sentences that support parts came from.
     left_open: settings that are replaced by what suits the sources (settings.suit).
     candidates: a k-best file with lists for all sentences, instead of jackknifing.
     The rest: see `TkReranker.initialize`.  report: called with lines about the progress.
@@ -121,7 +124,10 @@ def train_from_examples(
         f"trained on {stats.sentences} sentences in {stats.seconds:.1f} s: "
         f"{stats.support_parts} support parts"
     )
-    return replace(reranker, about=made.to_dict(), combiner=combiner)
+    kept = None
+    if keep_examples and len(reranker.support):
+        kept = Examples.of(reranker.support, sentences)
+    return replace(reranker, about=made.to_dict(), combiner=combiner, examples=kept)
 
 
 def pipeline_spec(

@@ -386,6 +386,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         processes: int | None = 1,
         workdir: str | Path | None = None,
         seed: int = 0,
+        examples: bool = True,
         settings: dict[str, Any] | None = None,
     ) -> None:
         """Load a trained model, or train one from the examples.
@@ -404,6 +405,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             main module that can be imported, as that of `spacy train` can.
         workdir: keeps finished folds, so that a stopped training can go on; None keeps none.
         seed: of the split for tuning.
+        examples: whether the model keeps the words of training sentences, for explanations.
         settings: the reranker's, by the names in `tk_spacy.reranker.settings.Settings`.
 
         Raises UserError for values that do not fit, or examples without trees.
@@ -426,7 +428,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             nlp, get_examples(),
             sources=self.sources, search=self.search, k=self.k,  # type: ignore[arg-type]
             candidates=candidates, folds=folds, max_steps=max_steps, processes=processes,
-            workdir=workdir, seed=seed, settings=Settings.from_dict(settings or {}),
+            workdir=workdir, seed=seed, keep_examples=examples,
+            settings=Settings.from_dict(settings or {}),
             left_open=LEFT_OPEN - (settings or {}).keys(),
             n_threads=self.n_threads,
             report=lambda text: logger.info("%s: %s", self.name, text),
