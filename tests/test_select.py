@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import math
 import random
 import re
 import shutil
@@ -238,6 +239,36 @@ def test_info_lists_no_features_where_there_are_none() -> None:
             f"Error: {model}: no model of selected features, which could be listed; `tk-spacy "
             "select` makes one, from a kernel's combinations with the space kernel\n"
         )
+
+
+@pytest.mark.parametrize("space", [space for space in SPACES if space != "templates"])
+def test_explanations_name_the_selected_features_of_a_tree(space: str, tmp_path: Path) -> None:
+    model = open_model(selected(space)[0]).reranker
+    weights, scale = dict(model.explicit.listed()), model.combination.reranker_scale
+    seen = 0
+    for sentence, trees in pairs_of(inputs()["test lists"])[:12]:
+        explanation = model.explain(sentence, trees)
+        trees = model.decide(sentence, trees).candidates  # repaired ones among them
+        own = model.scores(sentence, trees)
+        for tree in explanation.trees:
+            row = trees.row_of(
+                np.array(tree.heads, np.int32), trees.inventory.encode(tree.deprels, add=False)
+            )
+            assert math.fsum(tree.selected.values()) * scale == pytest.approx(own[row])
+            for name, share in tree.selected.items():
+                times = share * scale / weights[name]
+                assert round(times) >= 1
+                assert times == pytest.approx(round(times))
+                seen += 1
+    assert seen > 20
+    page = tmp_path / "page.html"
+    done = invoke(
+        "explain", selected(space)[0], inputs()["test lists"], "--sent-id",
+        load_treebank(inputs()["test"])[0].sent_id, "--html", page,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "Selected features that differ most" in done.stdout
+    assert "<h2>Selected features that differ most</h2>" in page.read_text("utf-8")
 
 
 def test_rerank_says_what_became_of_the_confidence(tmp_path: Path) -> None:

@@ -168,15 +168,14 @@ def _tables(explanation: Explanation) -> list[Table]:
             notes=(f"Ranks among {explanation.n_candidates} trees: {ranks}.", *broken),
         )
     ]
-    features = strongest_features(explanation)
-    if features:
-        tables.append(
-            Table(
-                title="Features of the list that differ most",
-                columns=(Column("feature", "feature", align="left"), *numbers),
-                rows=tuple((name, *_with_difference(values)) for name, values in features),
-            )
+    tables += [
+        Table(
+            title=title,
+            columns=(Column("feature", "feature", align="left"), *numbers),
+            rows=tuple((name, *_with_difference(values)) for name, values in features),
         )
+        for title, features in strongest_features(explanation).items()
+    ]
     return tables
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from tk_spacy.kernels.support import Support
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.influences import Influence, InfluenceFinder
 from tk_spacy.reranker.score_split import MODIFIER, SplitModel, scale_of, split_scores
+from tk_spacy.selection.shares import feature_shares
 from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.utils.array_types import Int32
 
@@ -40,6 +41,8 @@ class ExplainedTree:
     component what it gives the tree as a whole.  They sum to the score.
     violations: how often it breaks which constraints of well-formed trees.
     details: by its name, what each feature of the list gives (summed in by_tree).
+    selected: the same of each selected feature that the tree has, where features were selected in
+    the kernel's place (summed in by_arc or by_tree).
     """
 
     role: Role
@@ -51,6 +54,7 @@ class ExplainedTree:
     by_arc: Mapping[str, tuple[float, ...]]
     by_tree: Mapping[str, float]
     details: Mapping[str, float]
+    selected: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -64,6 +68,7 @@ class ExplainedTree:
             "by_arc": {name: list(values) for name, values in self.by_arc.items()},
             "by_tree": dict(self.by_tree),
             "list_features": dict(self.details),
+            "selected_features": dict(self.selected),
         }
 
 
@@ -194,6 +199,13 @@ def explain(
         rows.append((other, "given"))
     elif decision.eligible.sum() > 1:
         rows.append((order[1], "runner-up"))
+    selected: list[dict[str, float]] = [{} for _ in rows]
+    if model.explicit is not None:
+        scale = scale_of(model.combination)
+        selected = [
+            {name: share / scale for name, share in own.items()}
+            for own in feature_shares(model.explicit, sentence, among, [row for row, _ in rows])
+        ]
     broken = list_violations(among, word_facts(sentence)).at
     trees = tuple(
         ExplainedTree(
@@ -206,8 +218,9 @@ def explain(
             by_arc={name: tuple(part[row].tolist()) for name, part in split.scores.by_arc.items()},
             by_tree={name: float(part[row]) for name, part in split.scores.by_tree.items()},
             details={name: float(part[row]) for name, part in split.details.items()},
+            selected=own,
         )
-        for row, role in rows
+        for (row, role), own in zip(rows, selected, strict=True)
     )
     arcs: tuple[DifferingArc, ...] = ()
     if len(rows) > 1:

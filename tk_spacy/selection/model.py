@@ -99,13 +99,17 @@ class SelectedFeatures:
         The features of one arc are joined by "+", the values of a feature by "&"; in the space of
         trees each arc stands in brackets, with the arcs below it.
         """
+        for node, name in self.names_of(np.flatnonzero(self.weights)).items():
+            yield name, float(self.weights[node])
+
+    def names_of(self, nodes: NDArray[np.intp]) -> dict[int, str]:
+        """The patterns of these numbers in words."""
         words = self.basic.names()
         steps, parents = self.table.steps.tolist(), self.table.parents.tolist()
-        for node in np.flatnonzero(self.weights).tolist():
-            yield (
-                _spelled(node, parents, steps, words, trees=self.table.trees),
-                float(self.weights[node]),
-            )
+        return {
+            node: _spelled(node, parents, steps, words, trees=self.table.trees)
+            for node in nodes.tolist()
+        }
 
     def n_templates(self) -> int:
         """The number of different templates: patterns without the values of their features."""

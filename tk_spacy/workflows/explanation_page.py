@@ -53,7 +53,7 @@ def page(made: ExplainedSentence) -> str:
         roles=[tree.role for tree in explanation.trees],
         compared=len(trees) > 1,
         rows=_component_rows(explanation),
-        features=_feature_rows(explanation),
+        features=_feature_tables(explanation),
         arcs=_arcs(explanation),
     )
 
@@ -72,10 +72,13 @@ def _component_rows(explanation: Explanation) -> list[Mapping[str, Any]]:
     return [*rows, {"name": "final score", "where": "", "numbers": _shown(scores)}]
 
 
-def _feature_rows(explanation: Explanation) -> list[Mapping[str, Any]]:
+def _feature_tables(explanation: Explanation) -> list[Mapping[str, Any]]:
     return [
-        {"name": name, "numbers": _shown(values)}
-        for name, values in strongest_features(explanation)
+        {
+            "title": title,
+            "rows": [{"name": name, "numbers": _shown(values)} for name, values in features],
+        }
+        for title, features in strongest_features(explanation).items()
     ]
 
 

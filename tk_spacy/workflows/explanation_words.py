@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from tk_spacy.reranker.explain import ExplainedTree, Explanation
 from tk_spacy.reranker.influences import Influence
 from tk_spacy.workflows.explain import ExplainedSentence
 
 MOST_FEATURES = 10
-"""Features of the list that are told."""
+"""Features of the list, and selected ones, that are told."""
+FEATURES: Mapping[str, Callable[[ExplainedTree], Mapping[str, float]]] = {
+    "Features of the list that differ most": lambda tree: tree.details,
+    "Selected features that differ most": lambda tree: tree.selected,
+}
+"""What is told of features, and where a tree has them."""
 
 
 def source_line(made: ExplainedSentence) -> str:
@@ -84,14 +91,20 @@ def broken_words(tree: ExplainedTree) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in tree.violations.items())
 
 
-def strongest_features(explanation: Explanation) -> list[tuple[str, tuple[float, ...]]]:
-    """The features of the list in which the two trees differ most, and what they give each."""
+def strongest_features(
+    explanation: Explanation,
+) -> dict[str, list[tuple[str, tuple[float, ...]]]]:
+    """Those in which the two trees differ most and what they give each, by the titles above."""
     if len(explanation.trees) < 2:
-        return []
-    first, second = (tree.details for tree in explanation.trees)
-    names = sorted(first, key=lambda name: -abs(first[name] - second[name]))
-    return [
-        (name, (first[name], second[name]))
-        for name in names[:MOST_FEATURES]
-        if first[name] != second[name]
-    ]
+        return {}
+    found: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
+    for title, of_tree in FEATURES.items():
+        first, second = map(of_tree, explanation.trees)
+        both = {n: (first.get(n, 0.0), second.get(n, 0.0)) for n in (*first, *second)}
+        names = sorted(both, key=lambda name: -abs(both[name][0] - both[name][1]))
+        told: list[tuple[str, tuple[float, ...]]] = [
+            (n, both[n]) for n in names[:MOST_FEATURES] if both[n][0] != both[n][1]
+        ]
+        if told:
+            found[title] = told
+    return found

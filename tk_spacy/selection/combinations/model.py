@@ -150,12 +150,22 @@ class CombinationModel:
 
     def listed(self) -> Iterator[tuple[str, float]]:
         """Each combination in words and its weight, in their order."""
+        weights = np.concatenate([listed.weights for listed in self.types]).tolist()
+        names = self.names_of(np.arange(len(weights)))
+        yield from ((name, weights[i]) for i, name in names.items())
+
+    def names_of(self, numbers: NDArray[np.intp]) -> dict[int, str]:
+        """The combinations of these numbers, which count type after type, in words."""
         reader = SlotNames(self.space, self.schema)
         words = [reader.name(key) for key in self.keys.tolist()]
-        for listed in self.types:
-            for row, weight in zip(listed.features, listed.weights.tolist(), strict=True):
-                said = [words[feature] for feature in row.tolist() if feature != NOTHING]
-                yield " & ".join(said) or "(every part)", weight
+        ends = np.cumsum([len(listed) for listed in self.types])
+        found = {}
+        for i, at in zip(numbers.tolist(), np.searchsorted(ends, numbers, "right"), strict=True):
+            listed = self.types[at]
+            row = listed.features[i - int(ends[at]) + len(listed)]
+            said = [words[feature] for feature in row.tolist() if feature != NOTHING]
+            found[i] = " & ".join(said) or "(every part)"
+        return found
 
     def n_templates(self) -> int:
         """The number of different templates: combinations without the values of their features."""
