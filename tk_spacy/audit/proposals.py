@@ -9,15 +9,19 @@ from functools import cached_property
 import numpy as np
 
 from tk_spacy.audit.neighbours import Neighbours
+from tk_spacy.audit.parsed import FLOOR
 from tk_spacy.audit.ranking import Evidence
 from tk_spacy.audit.variation_ngrams import NIL, Variation
 from tk_spacy.audit.words import Words
+from tk_spacy.evaluation.well_formed import own_violations
 from tk_spacy.trees.validity import check_tree
 
 OF_LABELS = ("label given tags", "label given lemmas", "label given markers")
 ROOT = "root"
 SHOWN = 2
 """Sentences that are named in an argument."""
+LEAST_SEEN = 3
+"""Words that have a relation under such tags, or it is proposed by a parser alone."""
 LIKE = 3
 """Words that argue for a proposal."""
 
@@ -42,11 +46,11 @@ class Proposer:
 
     def __init__(self, words: Words, evidence: Evidence) -> None:
         self._words, self._evidence = words, evidence
-        self._rows: dict[tuple[str, str, str], list[int]] = {}
-        self._head_tags = words.of_head(words.upos)
+        self._rows: dict[tuple[str, str, str, str], list[int]] = {}
+        self._broken: dict[int, int] = {}
+        self._head_tags, self._sides = words.of_head(words.upos), words.directions
         for row, label in enumerate(words.deprels):
-            key = words.upos[row], self._head_tags[row], label
-            self._rows.setdefault(key, []).append(row)
+            self._rows.setdefault(self._key(row, label), []).append(row)
 
     @cached_property
     def _neighbours(self) -> Neighbours:
@@ -54,8 +58,11 @@ class Proposer:
 
     def of(self, row: int) -> Proposal | None:
         """The proposal for a word, None where nothing else is likelier than what stands there."""
-        proposal = self._varied(row) or self._parsed(row) or self._expected(row)
-        return None if proposal is None else self._with_neighbours(row, proposal)
+        for propose in (self._varied, self._parsed, self._expected):
+            proposal = propose(row)
+            if proposal is not None:
+                return self._with_neighbours(row, proposal)
+        return None
 
     def _with_neighbours(self, row: int, proposal: Proposal) -> Proposal:
         """The proposal, with the arcs that are most like the one proposed as far as they agree."""
@@ -92,15 +99,14 @@ class Proposer:
             found = evidence.expected[name]
             label = evidence.labels[found.best[row]]
             votes[label] = votes.get(label, 0.0) + float(found.margin[row])
-        votes = {label: vote for label, vote in votes.items() if label != ROOT}
-        if not votes:
-            return None
-        label = max(votes, key=lambda label: votes[label])
-        if label == words.deprels[row]:
-            return None
         _, position = words.place(row)
         head = position + int(words.heads[row]) - row
-        return Proposal(head, label, tuple(self._reasons(row, label)))
+        for label in sorted(votes, key=lambda label: -votes[label]):
+            if label == words.deprels[row]:
+                return None
+            if self._seen(row, label) >= LEAST_SEEN and self._is_sound(row, head, label):
+                return Proposal(head, label, tuple(self._reasons(row, label)))
+        return None
 
     def _parsed(self, row: int) -> Proposal | None:
         """What parsers would have, as long as it is a tree."""
@@ -111,22 +117,32 @@ class Proposer:
         there = int(parsed.heads[row])
         head = 0 if there < 0 else position + there - row
         label = parsed.labels[row]
-        if not self._is_tree(row, head):
+        if not self._is_sound(row, head, label):
             return None
-        own = 100 * float(parsed.own[row])
+        own = float(parsed.own[row])
+        there_with = f"with {100 * own:.2g} %" if own > FLOOR else "not at all"
         reason = (
             f"Parsers that never saw this sentence make it {label} of word {head} with "
-            f"{100 * float(parsed.best_p[row]):.0f} %, and what stands there with {own:.2g} %."
+            f"{100 * float(parsed.best_p[row]):.0f} %, and what stands there {there_with}."
         )
         others = self._reasons(row, label) if there == words.heads[row] and there >= 0 else ()
         return Proposal(head, label, (reason, *others))
 
-    def _is_tree(self, row: int, head: int) -> bool:
-        """Whether a word's sentence stays a tree with another head of the word."""
+    def _is_sound(self, row: int, head: int, label: str) -> bool:
+        """Whether a word's sentence stays a tree with another arc, and breaks no more rules of UD.
+
+        Two roots break one, as do two subjects: such a proposal would need another one beside it.
+        """
         sentence, position = self._words.place(row)
-        heads = np.array(sentence.heads)
-        heads[position - 1] = head
-        return check_tree(heads, single_root=False) is None
+        heads, labels = np.array(sentence.heads), list(sentence.deprels)
+        heads[position - 1], labels[position - 1] = head, label
+        if (head == 0) != (label == ROOT) or check_tree(heads, single_root=False) is not None:
+            return False
+        number = int(self._words.sentence[row])
+        if number not in self._broken:
+            self._broken[number] = int(own_violations(sentence).counts().sum())
+        new = sentence.with_tree(heads, labels, single_root=False)
+        return int(own_violations(new).counts().sum()) <= self._broken[number]
 
     def _varied(self, row: int) -> Proposal | None:
         """What the same string has elsewhere, the closest match first; as long as it is a tree."""
@@ -136,7 +152,7 @@ class Proposer:
                 continue
             _, position = words.place(row)
             head = position + int(varied.heads[row]) - row
-            if not self._is_tree(row, head):
+            if not self._is_sound(row, head, varied.labels[row]):
                 continue
             reasons = (self._same_string(row, level, varied),)
             return Proposal(head, varied.labels[row], reasons, (int(varied.witnesses[row]),))
@@ -155,19 +171,26 @@ class Proposer:
             f"{varied.labels[row]} of word {head}; here that would be word {other}."
         )
 
+    def _seen(self, row: int, label: str) -> int:
+        """How often other words of such tags have the relation, see `_key`."""
+        return sum(other != row for other in self._rows.get(self._key(row, label), ()))
+
+    def _key(self, row: int, label: str) -> tuple[str, str, str, str]:
+        """Tags of a word and its head, the side of the head, and a relation."""
+        return self._words.upos[row], self._head_tags[row], self._sides[row], label
+
     def _reasons(self, row: int, label: str) -> Iterator[str]:
         words = self._words
         tag, head = words.upos[row], self._head_tags[row]
-        counts = {
-            name: sum(other != row for other in self._rows.get((tag, head, name), ()))
-            for name in (label, words.deprels[row])
-        }
-        yield (
-            f"A {tag} under a {head} is {label} {counts[label]} times elsewhere, and "
-            f"{words.deprels[row]} {counts[words.deprels[row]]} times."
-        )
+        side = "before" if self._sides[row] == "<" else "after"
+        times, own = self._seen(row, label), self._seen(row, words.deprels[row])
+        if times > own:
+            yield (
+                f"A {tag} {side} the {head} that it hangs on is {label} {times} times elsewhere, "
+                f"and {words.deprels[row]} {own} times."
+            )
         found = self._evidence.expected["label given markers"]
-        if self._evidence.labels[found.best[row]] == label:
+        if self._evidence.labels[found.best[row]] == label and found.margin[row] > 0:
             marked = f"marked by {words.markers[row]!r}" if words.markers[row] else "without marker"
             yield (
                 f"With its features, {marked}, on this side of its head, the estimate is "
@@ -176,7 +199,7 @@ class Proposer:
             )
         like = [
             other
-            for other in self._rows.get((tag, head, label), ())
+            for other in self._rows.get(self._key(row, label), ())
             if words.lemmas[other] == words.lemmas[row] and other != row
         ]
         if like:
