@@ -32,9 +32,9 @@ from tk_spacy.reranker.calibration import Calibration, HeldOut
 from tk_spacy.reranker.model import Pair, Reranker
 from tk_spacy.reranker.training import (
     combine_lists,
+    decided,
     learn,
     prepare_lists,
-    scored_lists,
     tuning_parts,
 )
 from tk_spacy.treebank.conllu import load_treebank
@@ -138,7 +138,7 @@ def main(
         dev = read(reranker, files["dev"][0], lists / "dev.kbest.conllu", inventory)
         completed = [reranker.completed(*pair) for pair in dev]
         calibration = calibration.adjusted_to(
-            scored_lists(reranker, [sentence for sentence, _ in dev], completed)
+            decided(reranker, [sentence for sentence, _ in dev], completed)
         )
     print(json.dumps({"model": model.name, "folds": folds, "seconds": round(seconds, 1)}))
     parts = {"dev": lists / "dev.kbest.conllu", "test": test or lists / "test.kbest.conllu"}

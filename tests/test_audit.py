@@ -254,6 +254,19 @@ def test_audit_proposes_nothing_that_breaks_another_rule() -> None:
     )
 
 
+def test_audit_proposes_no_other_rule_in_the_place_of_a_broken_one() -> None:
+    plain = "owls/NOUN/2/nsubj see/VERB/0/root mice/NOUN/2/obj"
+    odd = "owls/NOUN/2/nsubj see/VERB/0/root cats/NOUN/2/nsubj mice/NOUN/2/obj"
+    words = Words.of([*(sentence(plain, f"s{i}") for i in range(9)), sentence(odd, "odd")])
+    found = Proposer(words, gather(words)).of(29)  # cats: a second object is no cure
+    assert found is None or found.label != "obj"
+    one = "owls/NOUN/2/nsubj see/VERB/0/root mice/NOUN/2/nsubj"
+    words = Words.of([*(sentence(plain, f"s{i}") for i in range(9)), sentence(one, "odd")])
+    found = Proposer(words, gather(words)).of(29)
+    assert found is not None
+    assert (found.head, found.label) == (2, "obj")
+
+
 def test_audit_proposes_the_arc_of_the_same_words() -> None:
     flat = "old/ADJ/3/amod owls/NOUN/3/nsubj sleep/VERB/0/root"
     words = Words.of([*(sentence(SLEEP, f"s{i}") for i in range(4)), sentence(flat, "odd")])

@@ -10,12 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from test_learning import random_lists
-from trainings import Recorder, options
+from trainings import Recorder, list_files, lists_training, options
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.evaluation.reliability import calibration_error, chance_error
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.reranker import calibration as room
 from tk_spacy.reranker import training
 from tk_spacy.reranker.calibration import FLOOR, Calibration, HeldOut, Logistic
@@ -24,6 +25,7 @@ from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training import learn, prepare_lists, train_reranker, tuning_parts
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.serialization import META
+from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
 LABELS = ("root", "a", "b")
@@ -270,12 +272,26 @@ def test_training_adjusts_confidence_to_dev(lists, monkeypatch):
     )
     reranker, _ = train_reranker(
         golds[train], trees[train], QUICK, schema=Schema.fit(golds), tuning_folds=0,
-        calibration_folds=2, dev=(golds[dev], trees[dev]),
+        calibration_folds=2, dev=(golds[dev], trees[dev]), penalties=False,
     )  # fmt: skip
+    assert not reranker.penalties.weights
     assert [item.gold for item in seen] == golds[dev]
     for item, s, own in zip(seen, golds[dev], trees[dev], strict=True):
         assert item.candidates is own
         assert item.final.tolist() == reranker.final_scores(s, own).tolist()
+
+
+def test_confidence_is_adjusted_to_what_is_chosen_with_repaired_trees():
+    model = open_model(lists_training()[0]).reranker
+    pairs = list(read_kbest(list_files()["test"], inventory=LabelInventory()))
+    golds, trees = zip(*pairs, strict=True)
+    found = training.decided(model, golds, trees)
+    for item, s, own in zip(found, golds, trees, strict=True):
+        decision = model.decide(s, own)
+        assert item.candidates.heads.tolist() == decision.candidates.heads.tolist()
+        assert item.final.tolist() == decision.final.tolist()
+        assert int(item.final.argmax()) == decision.row
+    assert any(len(item.candidates) > len(own) for item, own in zip(found, trees, strict=True))
 
 
 QUICK = Settings(bits=12, iterations=2, kernel_parts=("arc",))

@@ -124,7 +124,7 @@ def test_cli_projectivize_undo_refuses_marks_of_another_scheme(
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == (
         f"Error: {tmp_path / 'in.conllu'}:1: DEPREL of word 7 is {marked!r}, as the scheme {other} "
-        f"marks arcs and {scheme} does not; undo it with the scheme of the way there (--scheme)"
+        f"marks arcs and {scheme} does not; undo it with that scheme (--scheme)"
     )
     assert not (tmp_path / "out").exists()
     # What no scheme writes is a parser's matter: its marks are cut.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -34,6 +35,7 @@ from tk_spacy.selection.key_table import KeyTable
 from tk_spacy.selection.linear import train_linear
 from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.selecting import MiningSettings
+from tk_spacy.selection.shares import feature_shares
 
 TYPES = ("arc", "sibling", "grandparent")
 CASES = [
@@ -245,6 +247,23 @@ def test_the_strongest_of_all_types_are_a_part_of_the_whole(model_of_all):
         model.strongest(0)
 
 
+@pytest.mark.parametrize("skip", [(), ("node",)])
+def test_shares_of_features_sum_to_the_scores(skip):
+    reranker, pairs = few_parts(parts=TYPES, skip=skip, seed=3, n_support=5)
+    model = expand(reranker.support, reranker.schema, most=5000)
+    weights = dict(model.listed())
+    # With slots left out, too, each has a name of its own.
+    assert len(weights) == len(model)
+    for sentence, trees in pairs[:6]:
+        rows = range(len(trees))
+        shares = feature_shares(model, sentence, trees, rows)
+        own = model.scores([model.encode(sentence, trees)])[0]
+        for row in rows:
+            assert math.fsum(shares[row].values()) == pytest.approx(own[row], abs=1e-9)
+            for name, share in shares[row].items():
+                assert share / weights[name] == pytest.approx(round(share / weights[name]))
+
+
 def test_names_say_slot_property_and_value(model_of_all):
     reranker, _ = model_of_all
     model = expand(reranker.support, reranker.schema, most=3000)
@@ -252,7 +271,9 @@ def test_names_say_slot_property_and_value(model_of_all):
     assert len(set(names)) == len(names) == len(model)
     columns = {reranker.schema.pos_column, "UPOS", "FORM", *reranker.schema.morph}
     for name in names:
-        words = name.split(" & ")
+        of_type, _, listed = name.partition(": ")
+        assert of_type in model.space.names
+        words = listed.split(" & ")
         slots = [word.split("-")[0] for word in words]
         assert {"h", "m"} <= set(slots)
         for word in words:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from trainings import list_files, lists_training
 from tk_spacy.errors import ModelError
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.provenance import Candidates, Provenance
+from tk_spacy.workflows.info import info
 
 
 @pytest.fixture
@@ -48,6 +51,29 @@ ARRAYS = {
     "nodes with few properties": ("nodes", lambda a: a[:, :2].copy()),
     "nodes with many properties": ("nodes", lambda a: np.concatenate([a, a], axis=1)),
 }
+
+
+def test_a_model_is_shown_in_a_line_without_its_words(model: Path) -> None:
+    made = Reranker.from_disk(model)
+    parts, labels = len(made.support), len(made.schema.labels)
+    assert repr(made) == f"<Reranker: {parts:,} support parts, {labels} labels, scores of spacy>"
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (Provenance(sources=("spacy", "spacy+backward")), "25 by beam search"),
+        (Provenance(sources=("projective", "biaffine")), "25"),
+        (Provenance(sources=("biaffine", "spacy-seed1")), "25 by beam search"),
+    ],
+)
+def test_info_tells_the_search_of_spacys_parsers_alone(
+    model: Path, made: Provenance, told: str
+) -> None:
+    about = replace(made, candidates=Candidates(k=25, search="beam")).to_dict()
+    replace(Reranker.from_disk(model), about=about).to_disk(model)
+    (table, *_), _ = info(model)
+    assert dict(table.rows)["candidates"] == told
 
 
 @pytest.mark.parametrize("case", ARRAYS)

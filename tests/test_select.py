@@ -37,7 +37,7 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.reranker import explicit_training
-from tk_spacy.reranker.explicit_training import NO_EFFECT, SPACES, SelectionSettings
+from tk_spacy.reranker.explicit_training import SPACES, SelectionSettings
 from tk_spacy.reranker.penalties import Penalties
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.treebank.synthetic import generate
@@ -54,7 +54,7 @@ Files = dict[str, Path]
 
 def of_space(space: str) -> dict[str, Any]:
     """Settings by which a selection is quick: those that the space reads."""
-    unread = NO_EFFECT[SPACES[space].kind]
+    unread = SPACES[space].unread
     return {k: v for k, v in {**QUICK, **OF_SPACE.get(space, {})}.items() if k not in unread}
 
 
@@ -222,8 +222,8 @@ def test_info_lists_what_was_selected_how_and_what_it_scores() -> None:
     shown = " ".join(re.sub("[│┃]", " ", invoke("info", out, "--features", 7).stdout).split())
     for text in (
         "selected by space tree, C = 2, 2 iterations of mining of",
-        "weights by a perceptron",
-        "dev the parsers' scores alone",
+        "weights: a perceptron",
+        "dev the parsers' and the combiner's scores alone",
         f"with selected features {told['scores']['test']['selected']['uas']:.2f}",
         strongest[6][0][:40],
     ):
@@ -232,12 +232,16 @@ def test_info_lists_what_was_selected_how_and_what_it_scores() -> None:
 
 
 def test_info_lists_no_features_where_there_are_none() -> None:
-    for model in (lists_training()[0], selected("templates")[0]):
+    for model, what in (
+        (lists_training()[0], "no model of selected features, which could be listed"),
+        (selected("templates")[0], "its features are hashed and cannot be listed; choose another "
+         "space"),
+    ):  # fmt: skip
         result = invoke("info", model, "--features", 7)
         assert result.exit_code == 1
         assert result.stderr == (
-            f"Error: {model}: no model of selected features, which could be listed; `tk-spacy "
-            "select` makes one, from a kernel's combinations with the space kernel\n"
+            f"Error: {model}: {what}; `tk-spacy select` makes one, from a kernel's combinations "
+            "with the space kernel\n"
         )
 
 
@@ -245,6 +249,7 @@ def test_info_lists_no_features_where_there_are_none() -> None:
 def test_explanations_name_the_selected_features_of_a_tree(space: str, tmp_path: Path) -> None:
     model = open_model(selected(space)[0]).reranker
     weights, scale = dict(model.explicit.listed()), model.combination.reranker_scale
+    assert len(weights) == len(model.explicit)  # no two have one name
     seen = 0
     for sentence, trees in pairs_of(inputs()["test lists"])[:12]:
         explanation = model.explain(sentence, trees)
@@ -327,6 +332,11 @@ def test_select_finds_its_input_in_folders(release: tuple[Path, Path], tmp_path:
     assert told["scores"] == expected["scores"]
     (work / "test.kbest.conllu").rename(work / "test.kept")
     without = workflow.find_inputs(treebank_folder, workdir=work)
+    noted = invoke(
+        "select", model, treebank_folder, "--workdir", work, "-o", tmp_path / "n", *flags(**QUICK)
+    )
+    assert noted.exit_code == 0, noted.output
+    assert f"{work}: no lists of test are there, so it is not scored\n" in noted.stderr
     (work / "test.kept").rename(work / "test.kbest.conllu")
     assert without.test is None
     assert without.dev_lists == work / "dev.kbest.conllu"
@@ -347,7 +357,7 @@ def test_select_finds_its_input_in_folders(release: tuple[Path, Path], tmp_path:
         (["--dev", "dev", "--lists", "train lists"], "no candidate lists of dev are given; give "
          "the file (--dev-lists), or"),
         (["--lists", "train lists", "--dev-lists", "dev lists"], "has no dev file; give one to "
-         "tune on (--dev)"),
+         "tune on (--dev), of sentences that no parser of the model learnt from"),
         (["--dev", "dev", "--lists", "train lists", "--dev-lists", "dev lists", "--test", "test"],
          "no candidate lists of test are given; give the file (--test-lists)"),
         (["--dev", "dev", "--lists", "train lists", "--dev-lists", "dev lists", "--test-lists",
@@ -573,7 +583,17 @@ def test_select_of_a_pipeline_works_in_spacy_and_in_every_command(
     )
     words = sum(sum(d != "punct" for d in g.deprels) for g in load_treebank(files["dev"]))
     assert meta["performance"]["dep_las"] == pytest.approx(right / words, abs=0.01)
-    assert f"features of the space {space} were selected in the place of" in meta["description"]
+    assert f"features of the space {space}, by `tk-spacy select`" in meta["description"]
+    first = json.loads((whole / "meta.json").read_text(encoding="utf-8"))
+    known = first.get("performance", {})
+    assert meta["performance"] == {**known, **meta["performance"]}
+    tags = {"tag_acc", "pos_acc", "morph_acc", "lemma_acc"}
+    assert not tags & (meta["performance"].keys() - known.keys())
+    again = tmp_path / "again"
+    made(again, model=out, files=files)
+    last = json.loads((again / "meta.json").read_text(encoding="utf-8"))["description"]
+    assert last.count("`tk-spacy select`") == 1
+    assert "features of the space quadratic" in last
 
 
 def chosen(model: Path, files: Files, place: Path) -> list[Sentence]:
@@ -718,7 +738,8 @@ def test_select_refuses_more_basic_features_than_have_numbers(
     result = invoke(*arguments(tmp_path / "m"), "--space", space)
     assert result.exit_code == 1
     assert re.fullmatch(
-        r"Error: there are [\d,]+ basic features, and 50 can be numbered; raise \(--min-count\)",
+        r"Error: there are [\d,]+ basic features, and 50 can be numbered; raise the least count "
+        r"\(--min-count\)",
         result.stderr.splitlines()[-1],
     )
     assert list(tmp_path.iterdir()) == []
@@ -729,7 +750,7 @@ def test_select_refuses_less_memory_than_the_lists_take(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert re.fullmatch(
         r"Error: the lists and their features take [\d.]+ GiB already, of 0\.001 GiB of memory; "
-        r"allow more \(--memory\), or raise \(--min-count\)\n",
+        r"allow more memory \(--memory\), or raise the least count \(--min-count\)\n",
         result.stderr.splitlines(keepends=True)[-1],
     )
     assert list(tmp_path.iterdir()) == []
@@ -757,8 +778,16 @@ def test_select_says_where_no_basic_feature_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("--space", "cubic"), 2, "unknown space 'cubic'; choose from quadratic, biquadratic, eig"),
-        (("--learner", "svm"), 2, "unknown learner 'svm'; choose from perceptron, l1"),
+        (
+            ("--space", "cubic"),
+            2,
+            "--space is 'cubic', which is unknown; choose from quadr",
+        ),
+        (
+            ("--learner", "svm"),
+            2,
+            "--learner is 'svm', which is unknown; choose from perc",
+        ),
         (("--metric", "clas"), 2, "--metric is 'clas'; choose las or uas"),
         (("-C", -1), 2, "--threshold is -1; it must be from 0 to 1e+09"),
         (("-C", "nan"), 2, "--threshold is nan; it must be"),

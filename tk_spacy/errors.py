@@ -15,6 +15,20 @@ class OptionError(UserError):
     """An option that cannot be, as the command line itself finds them: exit code 2."""
 
 
+class SettingError(UserError):
+    """A setting of a wrong value: the text begins with its name.
+
+    setting: the name of the field.  reason: what is wrong, and what would be right.
+    """
+
+    def __init__(self, setting: str, reason: str) -> None:
+        self.setting, self.reason = setting, reason
+        super().__init__(setting, reason)
+
+    def __str__(self) -> str:
+        return f"{self.setting} {self.reason}"
+
+
 class IdleError(UserError):
     """A setting that has no effect beside the others: a mistake where the user asked for it.
 

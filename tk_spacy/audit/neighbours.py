@@ -4,6 +4,8 @@ The kernel counts the combinations of properties (words, tags, features of head 
 the words beside them; direction and distance) that two arcs share; relations are left out, which
 are what is asked for.  Each value is divided by the root of what both arcs have in common with
 themselves, so that an arc with many features is not near to all.
+
+Source of the kernel: Taub-Tabib, Goldberg and Globerson 2015 (see `kernels.template_kernel`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tk_spacy.audit.words import Words
 from tk_spacy.features.part_types import ARC, ROLES, ROW_WIDTH, part_type
@@ -35,7 +38,7 @@ class Near:
     rows: int64[k], their words.  likeness: float64[k], 0 to 1, falling.
     """
 
-    rows: Int32
+    rows: NDArray[np.intp]
     likeness: Float64
 
     def labels(self, words: Words) -> Counter[str]:
@@ -61,12 +64,16 @@ class Neighbours:
     def of(self, row: int, head: int) -> Near:
         """The arcs nearest to the one that hangs a word on a head.
 
-        head: its number in the sentence, 0 for the root.
+        head: its number in the sentence, 0 for the root; its arc need not be in the tree.
+        Raises ValueError for the word itself.
         """
         number = int(self._words.sentence[row])
         _, position = self._words.place(row)
+        if head == position:
+            raise ValueError(f"word {position} as its own head, expected another one")
         part = self._slots([head], [position], number)
-        found = kernel_matrix(self._kind, self._nodes, part, self._nodes, self._parts)[0]
+        # The many first: threads share them.
+        found = kernel_matrix(self._kind, self._nodes, self._parts, self._nodes, part)[:, 0]
         likeness = found / np.sqrt(self._own * self._self_kernel(part))
         likeness[self._words.sentence == number] = -1.0
         order = (-likeness).argsort(kind="stable")[:NEAREST]

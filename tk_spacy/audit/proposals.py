@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tk_spacy.audit.neighbours import Neighbours
 from tk_spacy.audit.parsed import FLOOR
@@ -47,7 +48,7 @@ class Proposer:
     def __init__(self, words: Words, evidence: Evidence) -> None:
         self._words, self._evidence = words, evidence
         self._rows: dict[tuple[str, str, str, str], list[int]] = {}
-        self._broken: dict[int, int] = {}
+        self._broken: dict[int, Mapping[str, NDArray[np.bool_]]] = {}
         self._head_tags, self._sides = words.of_head(words.upos), words.directions
         for row, label in enumerate(words.deprels):
             self._rows.setdefault(self._key(row, label), []).append(row)
@@ -76,21 +77,22 @@ class Proposer:
             f"{words.name(int(words.sentence[other]))} (word {words.place(other)[1]})"
             for other in agree[:SHOWN]
         )
+        _, position = words.place(row)
+        stays = proposal.head == position + int(words.heads[row]) - row
+        arc = "it" if stays else "the one proposed"
+        otherwise = f" and {labels[words.deprels[row]]} {words.deprels[row]}" if stays else ""
         reason = (
-            f"Of the {len(near.rows)} arcs most like it by the template kernel {len(agree)} are "
-            f"{proposal.label} and {labels[words.deprels[row]]} {words.deprels[row]}; the nearest: "
-            f"{named}."
+            f"Of the {len(near.rows)} arcs most like {arc} by the template kernel {len(agree)} are "
+            f"{proposal.label}{otherwise}; the nearest: {named}."
         )
-        if words.deprels[row] == proposal.label:
-            reason = (
-                f"Of the {len(near.rows)} arcs most like the one proposed by the template kernel "
-                f"{len(agree)} are {proposal.label}; the nearest: {named}."
-            )
         like = tuple(dict.fromkeys((*proposal.like, *agree)))[:LIKE]
         return replace(proposal, reasons=(*proposal.reasons, reason), like=like)
 
     def _expected(self, row: int) -> Proposal | None:
-        """The relation that is the likeliest, the head being as it is."""
+        """The likeliest relation that can be, the head being as it is.
+
+        It must be likelier than what stands there, have been seen, and break no rule anew.
+        """
         words, evidence = self._words, self._evidence
         if words.heads[row] < 0:
             return None
@@ -102,7 +104,7 @@ class Proposer:
         _, position = words.place(row)
         head = position + int(words.heads[row]) - row
         for label in sorted(votes, key=lambda label: -votes[label]):
-            if label == words.deprels[row]:
+            if label == words.deprels[row] or votes[label] <= 0:
                 return None
             if self._seen(row, label) >= LEAST_SEEN and self._is_sound(row, head, label):
                 return Proposal(head, label, tuple(self._reasons(row, label)))
@@ -129,9 +131,9 @@ class Proposer:
         return Proposal(head, label, (reason, *others))
 
     def _is_sound(self, row: int, head: int, label: str) -> bool:
-        """Whether a word's sentence stays a tree with another arc, and breaks no more rules of UD.
+        """Whether a word's sentence stays a tree with another arc, and breaks no rule of UD anew.
 
-        Two roots break one, as do two subjects: such a proposal would need another one beside it.
+        Two roots break one, as do two objects: such a proposal would need another one beside it.
         """
         sentence, position = self._words.place(row)
         heads, labels = np.array(sentence.heads), list(sentence.deprels)
@@ -140,9 +142,11 @@ class Proposer:
             return False
         number = int(self._words.sentence[row])
         if number not in self._broken:
-            self._broken[number] = int(own_violations(sentence).counts().sum())
-        new = sentence.with_tree(heads, labels, single_root=False)
-        return int(own_violations(new).counts().sum()) <= self._broken[number]
+            self._broken[number] = own_violations(sentence).at
+        new = own_violations(sentence.with_tree(heads, labels, single_root=False)).at
+        known = self._broken[number]
+        nowhere = np.zeros((1, len(sentence)), dtype=np.bool_)
+        return not any((at & ~known.get(kind, nowhere)).any() for kind, at in new.items())
 
     def _varied(self, row: int) -> Proposal | None:
         """What the same string has elsewhere, the closest match first; as long as it is a tree."""

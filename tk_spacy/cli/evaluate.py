@@ -119,10 +119,7 @@ def evaluate_cli(
                 )
 
                 confusions = find_confusions(given.paths[0], given.paths[1:])
-                text = page(
-                    result, confusions, files=given.paths, groupings=groupings,
-                    samples=samples, seed=seed,
-                )  # fmt: skip
+                text = page(result, confusions, files=given.paths, groupings=groupings)
                 write_page(html, text)
         result = replace(result, groupings=tuple(dict.fromkeys(groupings)))
         shell.result(result.tables(), result.to_dict())

@@ -12,7 +12,7 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.wording import of_options
 from tk_spacy.errors import OptionError
-from tk_spacy.reranker.explicit_training import GIB, LEARNERS, SPACES, SelectionSettings
+from tk_spacy.reranker.explicit_training import GIB, LEARNERS, SPACES, SelectionSettings, Space
 from tk_spacy.reranker.interpolation import TUNING_METRICS
 from tk_spacy.utils.tables import MEBIBYTE, Column, Table
 from tk_spacy.workflows.select import find_inputs, select
@@ -165,6 +165,8 @@ def select_cli(
             treebank, workdir=workdir, lists=lists, dev=dev, dev_lists=dev_lists, test=test,
             test_lists=test_lists,
         )  # fmt: skip
+        if given.test is None and workdir is not None and (treebank.is_dir() or test):
+            shell.note(f"{workdir}: no lists of test are there, so it is not scored")
         with progress_of(shell) as progress:
             told = select(
                 model, given.train, given.lists, given.dev, given.dev_lists, output, settings,
@@ -173,7 +175,7 @@ def select_cli(
             )  # fmt: skip
         betas = ", ".join(f"{name} {beta:g}" for name, beta in told["betas"].items())
         tables = [selection_scores(told["scores"], [f"all words; beta: {betas}"])]
-        tables.append(_costs(told, mined=SPACES[space].kind != "templates"))
+        tables.append(_costs(told, SPACES[space]))
         if told["strongest"]:
             tables.append(features_table(told["strongest"]))
         shell.result(tables, told)
@@ -198,7 +200,7 @@ def _warnings(told: Mapping[str, Any], settings: SelectionSettings) -> Iterator[
     yield f"no feature was selected: the model chooses by the parsers' scores alone{cure}"
 
 
-def _costs(told: Mapping[str, Any], *, mined: bool) -> Table:
+def _costs(told: Mapping[str, Any], space: Space) -> Table:
     """Their Table 3: what was selected, and what it took."""
     seconds = told["seconds"]
     notes: tuple[str, ...] = ()
@@ -222,9 +224,9 @@ def _costs(told: Mapping[str, Any], *, mined: bool) -> Table:
         rows=(
             (
                 told["space"],
-                f"{told['threshold']:g}" if mined and told["space"] != "kernel" else None,
+                None if "threshold" in space.unread else f"{told['threshold']:g}",
                 *(
-                    told[name] if mined else None
+                    None if space.kind == "templates" else told[name]
                     for name in ("basic_features", "features", "templates")
                 ),
                 told["weighted"], seconds.get("mining"), seconds.get("perceptron"),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tk_spacy.errors import OptionError, UserError
+from tk_spacy.errors import OptionError, SettingError
 
 OPTIONS = {
     "overwrite": "--overwrite",
@@ -37,15 +37,12 @@ _NEEDED = re.compile(rf"\bno paths\.({'|'.join(NEEDED)}) is given")
 
 @contextmanager
 def of_options() -> Iterator[None]:
-    """Settings that are refused, "min_count is 0; ...", named as the options that set them."""
+    """Settings that are refused ("min_count is 0; ...") are named as the options that set them."""
     try:
         yield
-    except UserError as error:
-        name, _, rest = str(error).partition(" ")
-        option = f"--{name.replace('_', '-')}"
-        raise OptionError(
-            f"{option if rest.startswith(('is ', 'has ')) else name} {rest}"
-        ) from error
+    except SettingError as error:
+        option = f"--{error.setting.replace('_', '-')}"
+        raise OptionError(f"{option} {error.reason}") from error
 
 
 def as_options(text: str) -> str:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tk_spacy.treebank.conllu import Sentence
 
 
+SELECTED = " In its reranker's place: "
+"""Begins what the description says of selected features."""
+
+
 def describe(
     nlp: Language,
     *,
@@ -61,17 +65,17 @@ def scored_again(
     parsed: Sequence[Sentence],
     *,
     described: str,
-    tags: bool = False,
 ) -> None:
-    """Bring a stored pipeline's meta up to date after a change of its reranker.
+    """Bring a stored pipeline's meta up to date after features were selected for its reranker.
 
-    gold, parsed, tags: see `spacy_scores`; scores of other things are kept.
-    described: a sentence for the description.
+    gold, parsed: see `spacy_scores`; scores of other things, such as tags, are kept.
+    described: what was selected, for the description, in the place of what was before.
     """
     place = directory / "meta.json"
     meta = srsly.read_json(place)
-    meta["performance"] = {**meta.get("performance", {}), **spacy_scores(gold, parsed, tags=tags)}
-    meta["description"] = f"{meta.get('description', '')} {described}".strip()
+    meta["performance"] = {**meta.get("performance", {}), **spacy_scores(gold, parsed)}
+    before, _, _ = str(meta.get("description", "")).partition(SELECTED)
+    meta["description"] = f"{before}{SELECTED}{described}"
     srsly.write_json(place, meta)
 
 

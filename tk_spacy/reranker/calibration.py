@@ -10,8 +10,8 @@ probability.  It is learnt from lists that the reranker did not learn from.
 
 These are lists of training sentences by parsers that learnt from a part of the treebank alone.  The
 parsers of the model are better, and its probabilities would be too low: where there are lists by
-them (of dev), each probability is adjusted to what is right there, by scale and bias of its
-log-odds.
+them (of dev), those of the chosen tree, its heads and its labels are adjusted to what is right
+there, by scale and bias of their log-odds.
 
 Sources: Platt 1999 (a logistic model over scores); Mejer and Crammer 2012, "Are You Sure?
 Confidence in Prediction of Dependency Tree Edges" (agreement of weighted k-best trees).  Ours
@@ -216,8 +216,10 @@ class Calibration:
     def adjusted_to(self, lists: Sequence[HeldOut]) -> Calibration:
         """A calibration whose probabilities are true of lists as the model will meet them.
 
-        lists: of sentences that neither reranker nor parsers learnt from, by the parsers of the
-            model itself.  A kind of which too few are right, or wrong, stays as it is.
+        lists: of sentences whose trees neither reranker nor parsers learnt from (best epochs and
+            penalties may have been chosen by them), by the parsers of the model itself, with the
+            repaired trees that join them.  A kind of which too few are right, or wrong, stays as it
+            is; so does how the other candidates share what the chosen tree leaves.
         """
         said: dict[str, list[Float64]] = {kind: [] for kind in KINDS}
         right: dict[str, list[Bools]] = {kind: [] for kind in KINDS}

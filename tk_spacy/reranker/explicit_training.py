@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from tk_spacy.errors import UserError
+from tk_spacy.errors import SettingError, UserError
 from tk_spacy.features.encoder import EncodedList
 from tk_spacy.features.templates import FEATURE_TYPES
 from tk_spacy.kbest.candidates import CandidateList
@@ -46,6 +46,22 @@ BYTES_OF_A_PATTERN = 256
 handed on."""
 
 
+_UNREAD: Mapping[str, tuple[str, ...]] = {
+    "arcs": ("most",),
+    "trees": ("most",),
+    "slots": ("most", "max_order", "labelled"),
+    "support": (
+        "threshold", "iterations", "step", "pretraining", "max_order", "min_count", "labelled",
+        "memory",
+    ),
+    "templates": (
+        "threshold", "iterations", "step", "pretraining", "max_order", "min_count", "labelled",
+        "memory", "most", "learner",
+    ),
+}  # fmt: skip
+"""Settings that nothing reads, by the kind of space."""
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """A space of features.
@@ -63,6 +79,11 @@ class Space:
     degree: int = 1
     usual: int = 0
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Fields of SelectionSettings that have no effect in it."""
+        return _UNREAD[self.kind]
+
 
 SPACES: Mapping[str, Space] = {
     space.name: space
@@ -76,22 +97,6 @@ SPACES: Mapping[str, Space] = {
         Space("templates", "templates", "no kernel's: all manual features, for comparison"),
     )
 }
-
-
-NO_EFFECT: Mapping[str, tuple[str, ...]] = {
-    "arcs": ("most",),
-    "trees": ("most",),
-    "slots": ("most", "max_order", "labelled"),
-    "support": (
-        "threshold", "iterations", "step", "pretraining", "max_order", "min_count", "labelled",
-        "memory",
-    ),
-    "templates": (
-        "threshold", "iterations", "step", "pretraining", "max_order", "min_count", "labelled",
-        "memory", "most", "learner",
-    ),
-}  # fmt: skip
-"""Settings that nothing reads, by the kind of space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +130,18 @@ class SelectionSettings:
 
     def __post_init__(self) -> None:
         if self.space not in SPACES:
-            raise UserError(f"unknown space {self.space!r}; choose from {', '.join(SPACES)}")
+            known = ", ".join(SPACES)
+            raise SettingError("space", f"is {self.space!r}, which is unknown; choose from {known}")
         if self.learner not in LEARNERS:
-            raise UserError(f"unknown learner {self.learner!r}; choose from {', '.join(LEARNERS)}")
+            known = ", ".join(LEARNERS)
+            raise SettingError(
+                "learner", f"is {self.learner!r}, which is unknown; choose from {known}"
+            )
         degree = SPACES[self.space].degree
         usual = {item.name: item.default for item in fields(self)}
-        for name in NO_EFFECT[SPACES[self.space].kind]:
+        for name in SPACES[self.space].unread:
             if getattr(self, name) != usual[name]:
-                raise UserError(f"{name} has no effect in the space {self.space}; leave it out")
+                raise SettingError(name, f"has no effect in the space {self.space}; leave it out")
         for name, value, least, most in (
             ("threshold", self.threshold, 0.0, 1e9),
             ("step", self.step, 1e-9, 1e9),
@@ -144,7 +153,7 @@ class SelectionSettings:
             ("passes", self.passes, 1, 10**6),
         ):
             if not least <= value <= most:
-                raise UserError(f"{name} is {value:g}; it must be from {least:g} to {most:g}")
+                raise SettingError(name, f"is {value:g}; it must be from {least:g} to {most:g}")
 
     @property
     def order(self) -> int:
@@ -463,7 +472,7 @@ def _check_size(n_features: int) -> None:
     if n_features > MAX_FEATURES:
         raise UserError(
             f"there are {n_features:,} basic features, and {MAX_FEATURES:,} can be numbered; raise "
-            "(min_count)"
+            "the least count (min_count)"
         )
 
 
@@ -488,6 +497,7 @@ def _most_patterns(memory: int | None) -> int:
     if left < 1 << 20:
         raise UserError(
             f"the lists and their features take {peak_memory() / GIB:.2f} GiB already, of "
-            f"{memory / GIB:.3g} GiB of memory; allow more (memory), or raise (min_count)"
+            f"{memory / GIB:.3g} GiB of memory; allow more memory (memory), "
+            "or raise the least count (min_count)"
         )
     return left // BYTES_OF_A_PATTERN

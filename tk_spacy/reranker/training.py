@@ -259,6 +259,7 @@ def train_reranker(
     tuning_folds: int | None = None,
     calibration_folds: int = 0,
     dev: tuple[Sequence[Sentence], Sequence[CandidateList]] | None = None,
+    penalties: bool = True,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -274,6 +275,7 @@ def train_reranker(
         which alone needs no scikit-learn.
     dev: sentences with right trees, and their lists as the reranker is to get them, by which
         penalties on ill-formed trees are tuned, and confidence is adjusted; None for neither.
+    penalties: whether to tune some.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -319,12 +321,12 @@ def train_reranker(
         progress=lambda done, total: report("training", done, total),
     )  # fmt: skip
     reranker = replace(reranker, combination=combination)
-    if dev is not None:
-        penalties = dev_penalties(
+    if dev is not None and penalties:
+        tuned = dev_penalties(
             reranker, *dev, n_threads=n_threads,
             progress=lambda done, total: report("tuning penalties", done, total),
         )  # fmt: skip
-        reranker = replace(reranker, penalties=penalties)
+        reranker = replace(reranker, penalties=tuned)
     if calibration_folds and scored:
         held = [
             HeldOut(
@@ -336,24 +338,28 @@ def train_reranker(
         ]
         calibration = Calibration.fit(held)
         if dev is not None:
-            calibration = calibration.adjusted_to(scored_lists(reranker, *dev, n_threads=n_threads))
+            calibration = calibration.adjusted_to(decided(reranker, *dev, n_threads=n_threads))
         reranker = replace(reranker, calibration=calibration)
     return reranker, stats
 
 
-def scored_lists(
+def decided(
     reranker: Reranker,
     gold: Sequence[Sentence],
     lists: Sequence[CandidateList],
     *,
     n_threads: int | None = None,
 ) -> list[HeldOut]:
-    """Completed lists of sentences with right trees, and their final scores."""
+    """The lists of sentences with right trees as the reranker chooses from them.
+
+    lists: completed.  With penalties, repaired trees join some.
+    """
     scores = reranker.batch_scores(list(zip(gold, lists, strict=True)), n_threads=n_threads)
-    return [
-        HeldOut(s, trees, reranker.penalized(s, trees, reranker.combined(trees, own)))
-        for s, trees, own in zip(gold, lists, scores, strict=True)
-    ]
+    found = []
+    for sentence, trees, own in zip(gold, lists, scores, strict=True):
+        decision = reranker.decide(sentence, trees, own, n_threads=n_threads)
+        found.append(HeldOut(sentence, decision.candidates, decision.final))
+    return found
 
 
 def dev_penalties(

@@ -188,7 +188,8 @@ def save(
 
     The training's report and config are left out: they are of another model.
     scored: right sentences, and what the new model makes of them, for the scores in a pipeline's
-        meta.json; None where those of before still hold.  described: added to its description.
+        meta.json; None where those of before still hold.  described: of its selected features, for
+        its description.
     Raises UserError where the output is there already, unless overwrite is set, or holds something
     else.
     """
@@ -204,6 +205,4 @@ def save(
         if scored is not None:
             from tk_spacy.pipeline.model_meta import scored_again  # noqa: PLC0415  (spaCy)
 
-            scored_again(
-                directory, *scored, described=described, tags=reranker.provenance.tagger is not None
-            )
+            scored_again(directory, *scored, described=described)

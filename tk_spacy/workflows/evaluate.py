@@ -32,6 +32,7 @@ class Evaluation:
     """Scores of each system, and of each but the first a paired bootstrap against the first.
 
     counts: of each system what is right in each sentence, see `attachment.count_sentences`.
+    samples, seed: of the bootstraps.
     groupings: by which the words are divided; breakdowns: those of each system.
     confidence: of each system, what its probabilities are worth, where it has some.
     notes: on words without HEAD or DEPREL.
@@ -41,7 +42,9 @@ class Evaluation:
     gold: str
     systems: tuple[tuple[str, Scores], ...]
     comparisons: tuple[Bootstrap, ...]
-    counts: tuple[NDArray[np.int64], ...] = field(default=(), repr=False)
+    counts: tuple[NDArray[np.int64], ...] = field(repr=False)
+    samples: int
+    seed: int
     groupings: tuple[str, ...] = ()
     breakdowns: tuple[Breakdown, ...] = field(default=(), repr=False)
     confidence: tuple[dict[str, ConfidenceScores], ...] = ()
@@ -52,6 +55,12 @@ class Evaluation:
     def names(self) -> list[str]:
         """The systems' names, each once."""
         return _unique([name for name, _ in self.systems])
+
+    def compared(self, metric: str) -> tuple[Bootstrap, ...]:
+        """The comparisons by a metric."""
+        if all(of.metric == metric for of in self.comparisons):
+            return self.comparisons
+        return _compared(self.counts, metric=metric, samples=self.samples, seed=self.seed)
 
     def table(self, *, notes: bool = True) -> Table:
         """One row a system.  notes: of how much was scored, and of the bootstraps."""
@@ -146,8 +155,10 @@ def evaluate(
             (str(path), scores_from_counts(table))
             for path, table in zip(systems, tables, strict=True)
         ),
-        comparisons=compared(tables, metric=metric, samples=samples, seed=seed),
+        comparisons=_compared(tables, metric=metric, samples=samples, seed=seed),
         counts=tuple(tables),
+        samples=samples,
+        seed=seed,
         groupings=tuple(dict.fromkeys(by)),
         breakdowns=breakdowns,
         confidence=tuple(own.scores() for own in sure),
@@ -162,7 +173,7 @@ def evaluate(
     )
 
 
-def compared(
+def _compared(
     tables: Sequence[NDArray[np.int64]], *, metric: str, samples: int, seed: int
 ) -> tuple[Bootstrap, ...]:
     """A paired bootstrap of each system but the first against the first one.

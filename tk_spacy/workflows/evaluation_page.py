@@ -13,7 +13,7 @@ from tk_spacy.pages.versions import versions_table
 from tk_spacy.treebank.conllu import read_conllu
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.utils.workdir import fingerprint
-from tk_spacy.workflows.evaluate import Evaluation, compared
+from tk_spacy.workflows.evaluate import Evaluation
 
 METRICS = ("uas", "las")
 """Whose differences are tested, whichever the command shows."""
@@ -33,14 +33,11 @@ def page(
     *,
     files: Sequence[Path],
     groupings: Sequence[str] = (),
-    samples: int,
-    seed: int,
 ) -> str:
     """The page, as text; the same for the same files and settings.
 
     result: of `evaluate` by PAGE_GROUPINGS at least.  confusions: of the same files.
     files: gold and systems, where they can be read.  groupings: further ones to show.
-    samples, seed: of the bootstrap.
     """
     names = result.names
     analysis = Analysis(names, result.breakdowns, confusions)
@@ -49,15 +46,14 @@ def page(
     tests = [
         (name, names[0], of)
         for metric in dict.fromkeys((*METRICS, *(of.metric for of in result.comparisons)))
-        for name, of in zip(
-            names[1:],
-            compared(result.counts, metric=metric, samples=samples, seed=seed),
-            strict=True,
-        )
+        for name, of in zip(names[1:], result.compared(metric), strict=True)
     ]
     scores = [TableBlock(result.table(notes=False))]
     if tests:
         scores.append(TableBlock(comparisons_table(tests)))
+    settings: dict[str, Cell] = {
+        "bootstrap samples": result.samples, "bootstrap seed": result.seed,
+    }  # fmt: skip
     sections = [
         Section("Scores", [*scores, *map(Words, result.notes)]),
         *analysis.sections(groupings),
@@ -68,7 +64,7 @@ def page(
             "Files, settings and versions",
             [
                 TableBlock(_files_table([result.gold, *names], files)),
-                TableBlock(_settings_table({"bootstrap samples": samples, "bootstrap seed": seed})),
+                TableBlock(_settings_table(settings)),
                 TableBlock(versions_table()),
             ],
         ),

@@ -37,7 +37,11 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
         return _about_parser(path)
     model = open_model(path)
     reranker = model.reranker
-    _check_listed(path, features is None or reranker.explicit is not None)
+    _check_listed(
+        path,
+        features is None or reranker.explicit is not None,
+        templates=bool(reranker.provenance.selected),
+    )
     facts: dict[str, Any] = {
         "path": str(path),
         "kind": "reranker alone" if model.component is None else "spaCy pipeline with reranker",
@@ -87,13 +91,20 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
     return tables, facts
 
 
-def _check_listed(path: Path, fine: bool) -> None:
-    """Raises UserError unless features need not be listed, or can be."""
-    if not fine:
-        raise UserError(
-            f"{path}: no model of selected features, which could be listed; `tk-spacy select` "
-            "makes one, from a kernel's combinations with the space kernel"
-        )
+def _check_listed(path: Path, fine: bool, *, templates: bool = False) -> None:
+    """Raises UserError unless features need not be listed, or can be.
+
+    templates: whether they are manual ones, which are hashed and have no names.
+    """
+    if fine:
+        return
+    what = "no model of selected features, which could be listed"
+    if templates:
+        what = "its features are hashed and cannot be listed; choose another space"
+    raise UserError(
+        f"{path}: {what}; `tk-spacy select` makes one, from a kernel's combinations with the space "
+        "kernel"
+    )
 
 
 def licence_of(path: Path) -> str:
@@ -174,7 +185,7 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         lists = made.candidates
         files = "".join(f", {name} from {file}" for name, file in lists.files.items())
         # Of spaCy's parser alone it is that there are ways to search.
-        spacys = any(name.split("-")[0] == SPACY for name in made.parsers or {})
+        spacys = any(name.split("-")[0] == SPACY for name in made.parsers or made.sources)
         search = f" by {lists.search} search" if spacys else ""
         rows.append(("candidates", f"{lists.k}{search}{files}"))
     support = _counts(facts["support_parts"])

@@ -159,7 +159,7 @@ def _put_back(sentence: Sentence, result: ProjectedFile, scheme: Scheme) -> Sent
             sentence.path,
             sentence.line,
             f"DEPREL of word {word} is {sentence.deprels[word - 1]!r}, as the scheme {other} marks "
-            f"arcs and {scheme} does not; undo it with the scheme of the way there (scheme)",
+            f"arcs and {scheme} does not; undo it with that scheme (scheme)",
         )
     heads, deprels = deprojectivize(sentence.heads, sentence.deprels, scheme)
     if tuple(deprels) == sentence.deprels:

@@ -73,7 +73,10 @@ def find_inputs(
         for name, path in named.items()
     }
     if "dev" not in files:
-        raise UserError(f"{treebank}: has no dev file; give one to tune on (dev)")
+        raise UserError(
+            f"{treebank}: has no dev file; give one to tune on (dev), of sentences that no parser "
+            "of the model learnt from"
+        )
     for name, option in (("train", "lists"), ("dev", "dev_lists")):
         if found[name] is None:
             raise UserError(
@@ -175,8 +178,8 @@ def select(
     save(
         opened, made, output, overwrite=overwrite,
         scored=(ready["dev"][0], chosen["dev"]["selected"]),
-        described=f"{found.weighted:,} features of the space {settings.space} were selected in the "
-        "place of its reranker's kernel.",
+        described=f"{found.weighted:,} features of the space {settings.space}, by `tk-spacy "
+        "select`; scores of trees are those with them.",
     )  # fmt: skip
     combination = found.reranker.combination
     return {

@@ -11,7 +11,7 @@ from tk_spacy.utils.tables import Column, Table, show
 
 METRICS = ("uas", "las", "uas_nopunct", "las_nopunct")
 SYSTEMS = {
-    "parsers": "the parsers' scores alone",
+    "parsers": "the parsers' and the combiner's scores alone",
     "model": "the model as it was",
     "selected": "with selected features",
 }
@@ -61,5 +61,6 @@ def selection_line(facts: Mapping[str, Any]) -> str:
             f"C = {settings['threshold']:g}, {facts['iterations']} iterations of mining of "
             f"{show(facts['basic_features'])} basic features"
         )
-    told.append(f"weights by {'a perceptron' if settings['learner'] == 'perceptron' else 'mining'}")
+    learner = "those of mining" if facts["iterations"] else "those of the kernel"
+    told.append(f"weights: {'a perceptron' if settings['learner'] == 'perceptron' else learner}")
     return ", ".join(told)

@@ -145,7 +145,10 @@ class CombinationModel:
     # For readers
 
     def names(self) -> list[str]:
-        """Each combination in words, type after type: "h-UPOS=NOUN & m-Case=Gen & e-label=amod"."""
+        """Each combination in words, type after type: "h-UPOS=NOUN & m-Case=Gen & e-label=amod".
+
+        See `names_of`.
+        """
         return [name for name, _ in self.listed()]
 
     def listed(self) -> Iterator[tuple[str, float]]:
@@ -155,16 +158,25 @@ class CombinationModel:
         yield from ((name, weights[i]) for i, name in names.items())
 
     def names_of(self, numbers: NDArray[np.intp]) -> dict[int, str]:
-        """The combinations of these numbers, which count type after type, in words."""
+        """The combinations of these numbers, which count type after type, in words.
+
+        Where there are several part types each name begins with its own: without, those of two
+        types would be one where slots may be left out.
+        """
         reader = SlotNames(self.space, self.schema)
-        words = [reader.name(key) for key in self.keys.tolist()]
+        words: dict[int, str] = {}
         ends = np.cumsum([len(listed) for listed in self.types])
         found = {}
         for i, at in zip(numbers.tolist(), np.searchsorted(ends, numbers, "right"), strict=True):
             listed = self.types[at]
             row = listed.features[i - int(ends[at]) + len(listed)]
-            said = [words[feature] for feature in row.tolist() if feature != NOTHING]
-            found[i] = " & ".join(said) or "(every part)"
+            said = []
+            for feature in row.tolist():
+                if feature != NOTHING and feature not in words:
+                    words[feature] = reader.name(int(self.keys[feature]))
+                said += [words[feature]] if feature != NOTHING else []
+            name = " & ".join(said) or "(every part)"
+            found[i] = name if len(self.types) == 1 else f"{self.space.types[at].name}: {name}"
         return found
 
     def n_templates(self) -> int:

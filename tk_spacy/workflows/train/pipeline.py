@@ -144,7 +144,7 @@ def _train_system(run: Stages, plan: Plan) -> System:
             plan.parts["train"].sentences, lists["train"], settings, progress=advance
         )
         dev = None
-        if options.penalties and plan.dev:
+        if plan.dev and (options.penalties or options.calibration_folds):
             given = zip(plan.dev, lists["dev"], strict=True)
             dev = [t if combiner is None else combiner.extended(s, t) for s, t in given]
     base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings)
@@ -167,7 +167,8 @@ def _train_rerankers(
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one.
 
-    lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties.
+    lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties or
+        adjusts confidence.
     """
     options = plan.options
     train = plan.parts["train"].sentences
@@ -198,6 +199,7 @@ def _train_rerankers(
             tuning_folds=options.tuning_folds,
             calibration_folds=options.calibration_folds if can_fit() else 0,
             dev=None if dev is None else (plan.dev, dev),
+            penalties=options.penalties,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )
