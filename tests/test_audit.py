@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -455,3 +458,131 @@ def test_audit_of_few_sentences_refuses_parsers(treebank: Path, tmp_path: Path) 
     result = invoke("audit", few, "--parsers", "transition")
     assert result.exit_code == 1
     assert "9 sentences are too few" in " ".join(result.output.split())
+
+
+# What must not be written over, and tables of others
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("TREEBANK", "-o", "animals.tsv"), "animals.tsv: is a treebank that is audited itself"),
+        (("TREEBANK", "-o", "LINK"), "is a treebank that is audited itself"),
+        (("TREEBANK", "--ignore", "rows.tsv", "-o", "rows.tsv"), "rows.tsv: is the table of what"),
+        (("TREEBANK", "--apply", "rows.tsv", "-o", "rows.tsv"), "rows.tsv: is the table of chosen"),
+        (("TREEBANK", "-o", "no/such/a.tsv"), "no/such/a.tsv: cannot be written: "),
+    ],
+)
+def test_cli_audit_writes_over_nothing_that_it_reads(
+    treebank: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    treebank.rename("animals.tsv")
+    Path("link.json").symlink_to("animals.tsv")
+    audit(["animals.tsv"], output="all.tsv")
+    head = Path("all.tsv").read_text("utf-8").splitlines(keepends=True)[:2]
+    Path("rows.tsv").write_text("".join(head), "utf-8")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    names = {"TREEBANK": "animals.tsv", "LINK": "link.json"}
+    if message.startswith("no/such"):
+        Path("no").write_text("a file, so that no folder can be made", "utf-8")
+        before[tmp_path / "no"] = Path("no").read_bytes()
+    result = invoke("audit", *(names.get(word, word) for word in arguments), "-q")
+    assert result.exit_code == 1, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"new_head": "99999999999999999999"}, "new_head is '99999999999999999999'; expected the"),
+        ({"new_head": "4000000000"}, "new_head is '4000000000'; expected the number"),
+        ({"token_id": "9" * 5000}, "token_id is '99999999999999999999...'; expected the number"),
+        ({"new_deprel": "n mod"}, "new_deprel is 'n mod'; give a relation"),
+        ({"new_deprel": "n|mod"}, "new_deprel is 'n|mod'; give a relation"),
+    ],
+)
+def test_audit_tables_with_wrong_values(
+    treebank: Path, tmp_path: Path, cells: dict[str, str], message: str
+) -> None:
+    table = tmp_path / "all.tsv"
+    audit([treebank], output=table)
+    row = rows_of(table)[0] | cells
+    table.write_text("\t".join(row) + "\n" + "\t".join(row.values()) + "\n", "utf-8")
+    result = invoke("audit", treebank, "--apply", table, "-o", tmp_path / "new.conllu")
+    assert result.exit_code == 1, result.output
+    assert f"{table}:2: {message}" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "new.conllu").exists()
+
+
+def test_audit_applies_what_changes_something_and_one_row_a_word(
+    treebank: Path, tmp_path: Path
+) -> None:
+    table, out = tmp_path / "all.tsv", tmp_path / "new.conllu"
+    audit([treebank], output=table)
+    first, second = rows_of(table)[:2]
+    second |= {"new_head": second["head"], "new_deprel": second["deprel"]}
+
+    def written(*rows: dict[str, str], start: str = "", end: str = "\n") -> None:
+        lines = ["\t".join(first), *("\t".join(row.values()) for row in rows)]
+        table.write_bytes((start + end.join(lines) + end).encode())
+
+    # A spreadsheet's mark of its encoding, and its line ends.
+    written(first, second, start="\ufeff", end="\r\n")
+    done = invoke("audit", treebank, "--apply", table, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "1 words changed" in done.stdout
+    written(first, first | {"new_deprel": "dep"})
+    twice = invoke("audit", treebank, "--apply", table, "-o", out)
+    assert twice.exit_code == 1
+    assert f"{table}:3: word 4 of s31 has a row in line 2 already; keep one" in twice.stderr
+    idle = invoke("audit", treebank, "--apply", table, "-o", out, "--most", 3)
+    assert idle.exit_code == 2
+    assert "--apply judges nothing, so --most does nothing; leave it out" in idle.stderr
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\x0bb", "a\tb", "_"])
+def test_audit_reads_its_own_tables(treebank: Path, tmp_path: Path, name: str) -> None:
+    text = treebank.read_text("utf-8").replace("# sent_id = s31\n", f"# sent_id = {name}\n")
+    treebank.write_text(text, "utf-8")
+    table, out = tmp_path / "all.tsv", tmp_path / "new.conllu"
+    audit([treebank], output=table)
+    rows = table.read_text("utf-8").split("\n")[:2]
+    table.write_text("\n".join(rows) + "\n", "utf-8")
+    done = invoke("audit", treebank, "--apply", table, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert load_treebank(out)[31].deprels[3] == "obj"
+    assert audit([treebank], ignore=table).to_dict()["scattered"] != []
+
+
+def test_audit_names_the_tree_that_no_parser_learns_from(treebank: Path, tmp_path: Path) -> None:
+    text = treebank.read_text("utf-8")
+    two = text.replace("5\t.\t.\tPUNCT\t_\t_\t3\tpunct", "5\t.\t.\tPUNCT\t_\t_\t0\troot", 1)
+    treebank.write_text(two, "utf-8")
+    work = tmp_path / "work"
+    result = invoke("audit", treebank, "--parsers", "transition:epochs=1", "--workdir", work, "-q")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: {treebank}:1: words 3 and 5 have HEAD 0, and no parser learns from such a tree; "
+        "leave the sentence out, or the parsers\n"
+    )
+    assert invoke("audit", treebank, "-q").exit_code == 0
+
+
+def test_pages_are_the_same_for_any_hash_seed(treebank: Path, tmp_path: Path) -> None:
+    pages = []
+    for seed in ("1", "2", "3"):
+        out = tmp_path / f"{seed}.html"
+        code = "import sys; from tk_spacy.workflows.audit import audit; "
+        code += "audit([sys.argv[1]], output=sys.argv[2])"
+        command = [sys.executable, "-c", code, str(treebank), str(out)]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        pages.append(out.read_bytes())
+    assert len(set(pages)) == 1

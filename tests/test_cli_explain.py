@@ -141,7 +141,7 @@ def test_cli_explain_reads_standard_input(tmp_path: Path) -> None:
         ([], 1, "has more than one sentence; say which one to explain (--sent-id)"),
         (["--sent-id", "S", "--tree", "other.conllu"], 1, "other words than the sentence in"),
         (["--sent-id", "S", "--html", "there.html"], 2, "there.html: is there already"),
-        (["--sent-id", "S", "--html", "no/such/place.html"], 1, "place.html"),
+        (["--sent-id", "S", "--html", "no/such/place.html"], 2, "its folder is not there"),
         (["--sent-id", "S", "--tags", "silver"], 2, "silver"),
     ],
 )

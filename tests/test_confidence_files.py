@@ -16,6 +16,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.reliability import calibration_error, risk_coverage_area
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.reranker.calibration import can_fit
 from tk_spacy.treebank.confidence_columns import read_confidence, with_confidence
 from tk_spacy.treebank.conllu import load_treebank, write_conllu
@@ -133,6 +134,24 @@ def test_cli_rerank_writes_what_the_model_says(tmp_path, more):
     )
     assert json.loads(result.stdout)["files"][0]["status"] == "done"
     assert (tmp_path / "sure.conllu").read_text(encoding="utf-8") == plain
+
+
+def test_new_trees_have_no_probabilities_of_others(tmp_path):
+    lists = tmp_path / "lists.conllu"
+    pairs = read_kbest(list_files()["test"], inventory=LabelInventory())
+    write_kbest(
+        lists,
+        (
+            (with_confidence(s, heads=[0.5] * len(s), labels=[0.5] * len(s), tree=0.5), trees)
+            for s, trees in pairs
+        ),
+    )
+    assert "HeadProb=0.5" in lists.read_text("utf-8")
+    out = tmp_path / "out.conllu"
+    done = invoke("rerank", lists_training()[0], lists, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "Prob=" not in out.read_text("utf-8")
+    assert "tk_tree_prob" not in out.read_text("utf-8")
 
 
 def test_cli_rerank_refuses_confidence_of_a_model_without_calibration(tmp_path):

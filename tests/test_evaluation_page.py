@@ -100,7 +100,7 @@ def test_evaluate_writes_a_page_to_standard_output(systems: tuple[Path, Path]) -
     ("place", "code", "message"),
     [
         ("there.html", 2, "there.html: is there already"),
-        ("no/such/place.html", 1, "cannot write"),
+        ("no/such/place.html", 2, "place.html: its folder is not there; make it, or name another"),
         ("gold.conllu", 2, "cannot be the page too"),
     ],
 )

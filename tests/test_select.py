@@ -839,7 +839,11 @@ def single(path: Path, target: Path) -> Path:
 
 
 WRONG: dict[str, tuple[Callable[[Path], Files], str]] = {
-    "no treebank": (lambda p: {"train": p / "none"}, "none: .*No such file"),
+    "no treebank": (lambda p: {"train": p / "none"}, "none: is not there; give a CoNLL-U file"),
+    "dev that is train": (
+        lambda p: {"dev": inputs()["train"], "dev lists": inputs()["train lists"]},
+        "dev is the same as train",
+    ),
     "no lists": (lambda p: {"train lists": p / "none"}, "none: .*No such file"),
     "lists of other sentences": (
         lambda p: {"train lists": inputs()["dev lists"]}, "dev.kbest.conllu"
@@ -874,6 +878,18 @@ def test_select_refuses_files_in_one_line_and_writes_nothing(wrong: str, tmp_pat
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_select_writes_no_model_into_the_work_directory(
+    release: tuple[Path, Path],
+) -> None:
+    treebank_folder, work = release
+    result = invoke(
+        "select", lists_training()[0], treebank_folder, "--workdir", work, "-o", work / "new"
+    )
+    assert result.exit_code == 2
+    assert f"{work / 'new'}: lies in the work directory {work}; write it else" in result.stderr
+    assert not (work / "new").exists()
 
 
 def test_select_leaves_an_older_model_where_it_fails(tmp_path: Path) -> None:

@@ -5,33 +5,37 @@ The column DEPS, where it is filled, is left as it is: enhanced graphs are anoth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tk_spacy.audit.tables import Row
+from tk_spacy.audit.words import name_of
 from tk_spacy.errors import UserError
 from tk_spacy.treebank.conllu import Sentence, check_tree
 
 ROOT = "root"
+_RELATION = re.compile(r"[^\s|]+")
 
 
 def apply_rows(
     sentences: Iterable[Sentence], rows: Sequence[Row], *, table: Path
 ) -> Iterator[Sentence]:
-    """The sentences, with what rows propose.
+    """The sentences, with what rows propose; those are the same objects that nothing changes.
 
     rows: with new_head and new_deprel.  table: where they stand, for messages.
-    Raises UserError, naming the row, where a row fits no word, or the word is annotated otherwise
-    than the row says; where a sentence's changes together leave no tree with a single root (unless
-    it had several), or a HEAD of 0 without the relation root, or the other way round.
+    Raises UserError, naming the row, where a row fits no word, or two the same one, or a relation
+    is none; where the word is annotated otherwise than the row says; where a sentence's changes
+    together leave no tree with a single root (unless it had several), or a HEAD of 0 without the
+    relation root, or the other way round.
     """
     waiting: dict[str, list[Row]] = {}
     for row in rows:
         waiting.setdefault(row.sent_id, []).append(row)
     for sentence in sentences:
-        name = sentence.sent_id or f"{sentence.path}:{sentence.line}"
+        name = name_of(sentence)
         chosen = waiting.pop(name, None)
         yield sentence if chosen is None else _changed(sentence, chosen, table)
     for left in waiting.values():
@@ -44,8 +48,15 @@ def apply_rows(
 def _changed(sentence: Sentence, rows: Sequence[Row], table: Path) -> Sentence:
     heads, labels = np.array(sentence.heads), list(sentence.deprels)
     several = int((heads == 0).sum()) > 1
+    lines: dict[int, int] = {}
     for row in rows:
         place = f"{table}:{row.line}"
+        if row.token_id in lines:
+            raise UserError(
+                f"{place}: word {row.token_id} of {row.sent_id} has a row in line "
+                f"{lines[row.token_id]} already; keep one of them"
+            )
+        lines[row.token_id] = row.line
         if not 1 <= row.token_id <= len(sentence):
             raise UserError(
                 f"{place}: sentence {row.sent_id} has no word {row.token_id}; give the treebank "
@@ -62,6 +73,10 @@ def _changed(sentence: Sentence, rows: Sequence[Row], table: Path) -> Sentence:
             )
         assert row.new_head is not None  # `read_table` saw to it
         assert row.new_deprel is not None
+        if not _RELATION.fullmatch(row.new_deprel):
+            raise UserError(
+                f"{place}: new_deprel is {row.new_deprel!r}; give a relation, such as nsubj:pass"
+            )
         heads[word], labels[word] = row.new_head, row.new_deprel
     where = f"{table}:{rows[-1].line}: sentence {rows[0].sent_id}"
     reason = check_tree(heads, single_root=not several)
@@ -74,4 +89,6 @@ def _changed(sentence: Sentence, rows: Sequence[Row], table: Path) -> Sentence:
                 f"{table}:{row.line}: word {row.token_id} of {row.sent_id} would be "
                 f"{labels[word]} of {heads[word]}; HEAD 0 and the relation root belong together"
             )
+    if labels == list(sentence.deprels) and (heads == sentence.heads).all():
+        return sentence
     return sentence.with_tree(heads, labels, single_root=not several)

@@ -17,6 +17,8 @@ COLUMNS = (
     "sent_id", "token_id", "score", "head", "deprel", "new_head", "new_deprel", "file",
 )  # fmt: skip
 NO_VALUE = "_"
+MOST_DIGITS, MOST_SHOWN = 9, 20
+"""Of a word's number, and of a wrong one in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,17 @@ def read_table(path: Path, *, needed: Sequence[str] = ("sent_id", "token_id")) -
     needed: columns that must be there and filled.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # A spreadsheet may put a mark of its encoding first; other characters than a line feed end
+        # no row, though `splitlines` takes some for it.
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: is no UTF-8 text; give a table of the audit's rows") from error
     except OSError as error:
         raise UserError(f"{path}: cannot read it: {error.strerror}; give a file that exists") from (
             error
         )
-    if not lines:
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if not text:
         raise UserError(f"{path}: is empty; give a header with the columns {', '.join(needed)}")
     header = lines[0].split("\t")
     missing = [name for name in needed if name not in header]
@@ -105,6 +110,7 @@ def _number(path: Path, line: int, cell: Mapping[str, str], name: str) -> int | 
     value = _text(cell, name)
     if value is None:
         return None
-    if not value.isascii() or not value.isdigit():
-        raise UserError(f"{path}:{line}: {name} is {value!r}; expected the number of a word")
+    if not value.isascii() or not value.isdigit() or len(value) > MOST_DIGITS:
+        shown = value if len(value) <= MOST_SHOWN else f"{value[:MOST_SHOWN]}..."
+        raise UserError(f"{path}:{line}: {name} is {shown!r}; expected the number of a word")
     return int(value)

@@ -119,9 +119,16 @@ class Words:
         return self.sentences[number], row - int(self.starts[number]) + 1
 
     def name(self, number: int) -> str:
-        """The sent_id of a sentence, or where it begins if it has none."""
-        sentence = self.sentences[number]
-        return sentence.sent_id or f"{sentence.path}:{sentence.line}"
+        """What a sentence is called, see `name_of`."""
+        return name_of(self.sentences[number])
+
+
+def name_of(sentence: Sentence) -> str:
+    """The sent_id of a sentence; where it begins if it has none that a table can hold."""
+    sent_id = sentence.sent_id
+    if not sent_id or sent_id == NONE or "\t" in sent_id:
+        return f"{sentence.path}:{sentence.line}"
+    return sent_id
 
 
 def universal(label: str) -> str:

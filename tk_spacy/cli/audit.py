@@ -14,6 +14,8 @@ from tk_spacy.errors import OptionError
 from tk_spacy.parsers.names import DEFAULT_PARSERS
 from tk_spacy.workflows.audit import ENTRIES, apply, audit
 
+SHOWN = 20
+
 
 def audit_cli(
     inputs: Annotated[
@@ -70,7 +72,7 @@ def audit_cli(
     most: Annotated[
         int, typer.Option(min=1, help="Words that entries are made of, at most.")
     ] = ENTRIES,
-    shown: Annotated[int, typer.Option(min=1, help="Entries to show.")] = 20,
+    shown: Annotated[int, typer.Option(min=1, help="Entries to show.")] = SHOWN,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -96,8 +98,12 @@ def audit_cli(
                 raise OptionError("--apply writes a copy; name it by --output")
             if len(inputs) > 1:
                 raise OptionError(f"--apply takes one treebank, not {len(inputs)}; give one")
-            for name, value in (("ignore", ignore), ("parsers", parsers), ("workdir", workdir)):
-                if value is not None:
+            given_in_vain = {
+                "ignore": ignore is not None, "parsers": parsers is not None,
+                "workdir": workdir is not None, "most": most != ENTRIES, "shown": shown != SHOWN,
+            }  # fmt: skip
+            for name, is_given in given_in_vain.items():
+                if is_given:
                     raise OptionError(
                         f"--apply judges nothing, so --{name} does nothing; leave it out"
                     )

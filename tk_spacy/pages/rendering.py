@@ -41,6 +41,8 @@ def check_page(path: Path, *, overwrite: bool, inputs: Iterable[Path] = ()) -> N
         raise OptionError(f"{path}: is read, and cannot be the page too; name another page")
     if path.exists() and not overwrite:
         raise OptionError(f"{path}: is there already; name another page, or replace it (overwrite)")
+    if not path.resolve().parent.is_dir():
+        raise OptionError(f"{path}: its folder is not there; make it, or name another page")
 
 
 def write_page(path: Path, text: str) -> None:

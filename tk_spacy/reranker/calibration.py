@@ -36,12 +36,13 @@ from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.parallel.blas import one_thread
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
-from tk_spacy.utils.serialization import MOST_WEIGHT
 
 Bools = NDArray[np.bool_]
 
 FINAL = "final"
 PARSERS, VOTES = "parsers", "votes"
+MOST_OF_CONFIDENCE = 1e6
+"""Of a stored weight; log-odds of shares are below 7, so that sums stay small numbers."""
 KINDS = ("head", "label", "tree")
 """Of probabilities."""
 OF_MODEL = "model"
@@ -50,6 +51,8 @@ LEAST_ADJUSTED = 20
 """Right ones, and wrong ones, among those that a kind of probability is adjusted to."""
 HEADS, LABELS = "heads", "labels"
 """What the tree's model sees beside the shares: the products of its words' probabilities."""
+LEAST_SCALE = 1e-100
+"""Of a stored one: what is divided by it stays a number."""
 FLOOR = 0.001
 """Added to a share and to what is missing to 1, so that log-odds are finite."""
 PENALTY = 1.0
@@ -152,9 +155,11 @@ class Logistic:
         """The inverse of `to_dict`.  Raises ValueError for other features, or no numbers."""
         weights = {str(name): float(value) for name, value in dict(data["weights"]).items()}
         bias = float(data["bias"])
+        if list(weights) == [OF_MODEL] and weights[OF_MODEL] < 0:
+            raise ValueError("confidence is adjusted by a negative factor, expected none")
         if list(weights) != list(names):
             raise ValueError(f"features of confidence are {list(weights)}, expected {list(names)}")
-        if not (np.abs([*weights.values(), bias]) < MOST_WEIGHT).all():
+        if not (np.abs([*weights.values(), bias]) < MOST_OF_CONFIDENCE).all():
             raise ValueError("a weight of the confidence is no number, or beyond all bounds")
         return cls(weights, bias)
 
@@ -197,7 +202,9 @@ class Calibration:
             else self.adjusted[kind].probabilities(log_odds(given)[..., None])
             for kind, given in of_models.items()
         }
-        heads, labels, tree = found["head"], found["label"], float(found["tree"])
+        tree = float(found["tree"])
+        # A tree that is right has all heads and labels right, so that they are at least as sure.
+        heads, labels = (np.maximum(found[kind], tree) for kind in ("head", "label"))
         trees = _others(final, row, self.final_scale * self.others_temperature)
         trees *= (1.0 - tree) * self.others_share
         trees[row] = tree
@@ -312,7 +319,7 @@ class Calibration:
         final_scale = float(data["final_scale"])
         temperature, share = float(data["others_temperature"]), float(data["others_share"])
         for value in (*scales.values(), final_scale, temperature):
-            if not 0 < value < np.inf:
+            if not LEAST_SCALE < value < 1 / LEAST_SCALE:
                 raise ValueError(f"a scale of confidence is {value}, expected a positive number")
         if not 0 <= share <= 1:
             raise ValueError(f"others_share is {share}, expected 0 to 1")

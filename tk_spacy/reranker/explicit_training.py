@@ -424,7 +424,7 @@ def _of_support(before: Reranker, learnt: Lists, work: Work) -> Learnt:
     if not len(before.support):
         raise UserError(
             "the model has no support parts, whose combinations could be listed; give one with a "
-            "kernel that is not compressed to a hashed map"
+            "kernel that is neither compressed to a hashed map nor replaced by selected features"
         )
     with work.step("mining"):
         model = expand(

@@ -85,6 +85,19 @@ class _Renderer(DependencyRenderer):
         super().__init__({**LOOK, "distance": distance})
         self._kinds, self._top = kinds, (0.0, 0.0)
 
+    def get_levels(self, arcs: list[dict[str, Any]]) -> dict[tuple[int, int, str], int]:
+        """How high each arc is, short ones first; by start, end and label.
+
+        displaCy's own order of equally long arcs is that of a set of texts: another one each time.
+        """
+        keys = sorted({(arc["start"], arc["end"], arc["label"]) for arc in arcs})
+        heights = [0] * max((end for _, end, _ in keys), default=0)
+        levels = {}
+        for start, end, label in sorted(keys, key=lambda key: key[1] - key[0]):
+            levels[start, end, label] = level = max(heights[start:end]) + 1
+            heights[start:end] = [level] * (end - start)
+        return levels
+
     def render_word(self, text: str, tag: str, lemma: Any, i: int) -> str:
         svg: str = super().render_word(text, tag, lemma, i)
         return self._marked(svg, i, "displacy-token")

@@ -50,6 +50,21 @@ def with_confidence(
     return replace(sentence, misc=misc)
 
 
+def without_confidence(sentence: Sentence) -> Sentence:
+    """The sentence without probabilities, which were another tree's; itself where it has none."""
+    comments = [line for line in sentence.comments if not line.startswith(_TREE_COMMENT)]
+    misc = tuple(_without(old) if "Prob=" in old else old for old in sentence.misc)
+    if len(comments) < len(sentence.comments):
+        sentence = sentence.with_comments(comments)
+    return sentence if misc == sentence.misc else replace(sentence, misc=misc)
+
+
+def _without(misc: str) -> str:
+    items = misc.split("|")
+    kept = [item for item in items if item.partition("=")[0] not in (HEAD_PROB, LABEL_PROB)]
+    return "|".join(kept) or "_"
+
+
 def read_confidence(sentence: Sentence) -> WrittenConfidence:
     """What `with_confidence` wrote, or another program.
 

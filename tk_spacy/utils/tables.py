@@ -138,7 +138,10 @@ def show(value: Cell, digits: int = 2) -> str:
         return NO_VALUE
     if isinstance(value, str):
         return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = f"{value:,.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")  # no minus before nothing
 
 
 def show_seconds(seconds: float) -> str:

@@ -14,13 +14,14 @@ from tk_spacy.audit.proposals import Proposer
 from tk_spacy.audit.ranking import gather, suspicion
 from tk_spacy.audit.rules import Broken
 from tk_spacy.audit.tables import read_table, write_table
-from tk_spacy.audit.words import Words
+from tk_spacy.audit.words import Words, name_of
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
-from tk_spacy.utils.atomic_files import atomic_output
+from tk_spacy.utils.atomic_files import atomic_output, names_stdout
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.utils.timing import Meter
+from tk_spacy.utils.workdir import check_writable
 from tk_spacy.workflows.audit_page import page
 from tk_spacy.workflows.audit_parsing import jackknifed, place_of_work
 
@@ -197,6 +198,11 @@ def audit(
     target = None if output is None else Path(output)
     if target is not None and target.suffix not in FORMS:
         raise OptionError(f"output is {target}; give a name that ends in {' or '.join(FORMS)}")
+    if target is not None:
+        for path in inputs:
+            _check_place(target, {"a treebank that is audited": Path(path)})
+        if ignore is not None:
+            _check_place(target, {"the table of what was looked at": Path(ignore)})
     run = Stages(progress or Progress(), Meter())
     right = {} if ignore is None else _looked_at(Path(ignore))
     with run.stage("reading the treebank"):
@@ -240,14 +246,29 @@ def apply(source: str | Path, table: str | Path, output: str | Path) -> Mapping[
     row cannot be.  Raises UserError for that, too.
     """
     source, table, output = Path(source), Path(table), Path(output)
-    if output.exists() and output.samefile(source):
-        raise UserError(f"{output}: is the treebank itself; write the copy elsewhere")
+    _check_place(output, {"the treebank": source, "the table of chosen rows": table})
     rows = read_table(table, needed=PROPOSED)
     if not rows:
         raise UserError(f"{table}: has no row; keep the rows of the audit's table to be applied")
     sentences = load_treebank(source, single_root=False)
-    write_conllu(output, list(apply_rows(sentences, rows, table=table)))
-    return {"input": str(source), "output": str(output), "changed": len(rows)}
+    made = list(apply_rows(sentences, rows, table=table))
+    write_conllu(output, made)
+    changed = sum(
+        (old.heads[i], old.deprels[i]) != (new.heads[i], new.deprels[i])
+        for old, new in zip(sentences, made, strict=True)
+        for i in range(len(old) if new is not old else 0)
+    )
+    return {"input": str(source), "output": str(output), "changed": changed}
+
+
+def _check_place(output: Path, read: Mapping[str, Path]) -> None:
+    """Raises UserError where the output cannot be written, or is a file that is read."""
+    if names_stdout(output):
+        return
+    for what, path in read.items():
+        if output.exists() and path.exists() and output.samefile(path):
+            raise UserError(f"{output}: is {what} itself; write the output elsewhere")
+    check_writable(output)
 
 
 def _written(
@@ -277,7 +298,7 @@ def _sentences(inputs: Sequence[str | Path]) -> list[Sentence]:
     for path in inputs:
         for sentence in load_treebank(path, single_root=False):
             place = f"{sentence.path}:{sentence.line}"
-            name = sentence.sent_id or place
+            name = name_of(sentence)
             if name in seen:
                 raise UserError(
                     f"{place}: sent_id {name} is that of {seen[name]}, too; give each sentence its "

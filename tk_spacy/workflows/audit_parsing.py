@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from tk_spacy.audit.parsed import Parsed, judge
 from tk_spacy.audit.words import Words
 from tk_spacy.ensemble.jackknife import (
@@ -78,6 +80,13 @@ def jackknifed(
             f"{len(sentences)} sentences are too few for parsers of {FOLDS} folds; give at least "
             f"{2 * FOLDS}, or leave out the parsers"
         )
+    for sentence in sentences:
+        roots = np.flatnonzero(sentence.heads == 0) + 1
+        if len(roots) > 1:
+            raise UserError(
+                f"{sentence.path}:{sentence.line}: words {roots[0]} and {roots[1]} have HEAD 0, "
+                "and no parser learns from such a tree; leave the sentence out, or the parsers"
+            )
     for spec in specs:
         spec.check(sentences)
     names = " and ".join(spec.name for spec in specs)

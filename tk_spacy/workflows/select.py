@@ -20,7 +20,7 @@ from tk_spacy.reranker.training import combine_lists
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.data_notes import scored_notes
 from tk_spacy.utils.progress import Progress
-from tk_spacy.utils.workdir import check_output, check_outside
+from tk_spacy.utils.workdir import check_different, check_output, check_outside
 from tk_spacy.workflows.compress import check_place, save
 from tk_spacy.workflows.model import main_source, open_model
 from tk_spacy.workflows.selected import strongest_features
@@ -63,6 +63,10 @@ def find_inputs(
     workdir: of the training, for the lists that are not named.
     Raises UserError for what is given nowhere.
     """
+    if not treebank.exists():
+        raise UserError(
+            f"{treebank}: is not there; give a CoNLL-U file, or a folder of a UD release"
+        )
     files = dict(find_treebank(treebank).files)
     if "train" not in files:
         raise UserError(f"{treebank}: has no train file; name the file to learn from itself")
@@ -128,6 +132,8 @@ def select(
         inputs["test"] = test
     kept = [path for files, of_them in inputs.values() for path in (*_files(files), of_them)]
     check_outside(output, [*kept, model])
+    check_different({name: _files(files) for name, (files, _) in inputs.items()})
+    check_different({f"{name}'s lists": of_them for name, (_, of_them) in inputs.items()})
     before = opened.reranker
     progress.begin("reading")
     inventory = LabelInventory()

@@ -14,6 +14,7 @@ from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory, in_batches
 from tk_spacy.kbest.well_formed import best_formed_list
 from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.treebank.confidence_columns import without_confidence
 from tk_spacy.treebank.conllu import Sentence, TreebankError, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
@@ -153,7 +154,7 @@ class FileParser(FileWorker):
             sentences = tags(sentences)
         for batch in in_batches(sentences, len):
             for gold, (tree, trees) in zip(batch, self._trees(batch), strict=True):
-                sentence = gold.with_tree(*tree, single_root=self.single_root)
+                sentence = without_confidence(gold).with_tree(*tree, single_root=self.single_root)
                 tally.add(gold, sentence, sentence)
                 filled.add(gold)
                 yield gold, sentence, trees

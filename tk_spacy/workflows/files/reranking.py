@@ -17,7 +17,7 @@ from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.reranker.calibration import Confidence
-from tk_spacy.treebank.confidence_columns import with_confidence
+from tk_spacy.treebank.confidence_columns import with_confidence, without_confidence
 from tk_spacy.treebank.conllu import Sentence, write_conllu
 from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
@@ -172,6 +172,7 @@ class FileReranker(FileWorker):
         tally = Tally()
         waiting = 0
         for sentence, own, chosen, sure in choices:
+            sentence = without_confidence(sentence)
             final = sentence.with_tree(*chosen)
             base = final if own is chosen else sentence.with_tree(*own)
             tally.add(sentence if with_gold else None, base, final)
