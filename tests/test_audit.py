@@ -95,6 +95,10 @@ def test_audit_ignores_what_is_right(treebank: Path, tmp_path: Path) -> None:
     right.write_text("sent_id\ttoken_id\thead\tdeprel\ns31\t4\t3\tiobj\n")
     found = audit([treebank], ignore=right)
     assert found.scattered[0].rows[0] == 31 * 5 + 3
+    right.write_text("sent_id\ttoken_id\thead\tdeprel\ns31\t4\t3\tiobj\ns99\t4\t3\tobj\n")
+    told = invoke("audit", treebank, "--ignore", right)
+    assert told.exit_code == 0, told.output
+    assert f"Warning: {right}: 2 of 2 words are not in the treebank, or annotated" in told.stderr
 
 
 def test_audit_writes_json_with_reasons(treebank: Path, tmp_path: Path) -> None:

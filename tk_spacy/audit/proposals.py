@@ -186,12 +186,13 @@ class Proposer:
     def _reasons(self, row: int, label: str) -> Iterator[str]:
         words = self._words
         tag, head = words.upos[row], self._head_tags[row]
+        article = "An" if tag.startswith(tuple("AEIOU")) else "A"
         side = "before" if self._sides[row] == "<" else "after"
         times, own = self._seen(row, label), self._seen(row, words.deprels[row])
         if times > own:
             yield (
-                f"A {tag} {side} the {head} that it hangs on is {label} {times} times elsewhere, "
-                f"and {words.deprels[row]} {own} times."
+                f"{article} {tag} {side} the {head} that it hangs on is {label} {times} times "
+                f"elsewhere, and {words.deprels[row]} {own} times."
             )
         found = self._evidence.expected["label given markers"]
         if self._evidence.labels[found.best[row]] == label and found.margin[row] > 0:

@@ -185,7 +185,8 @@ def split_scores(
     decision = model.decide(sentence, completed, well_formed=well_formed, n_threads=n_threads)
     by_arc, by_tree = _split_sources(model, sentence, candidates, completed, decision)
     if model.penalties.weights:
-        by_tree[PENALTIES] = -model.penalties.of(decision.candidates, word_facts(sentence))
+        # 0 minus it: no "-0.0" where there is none.
+        by_tree[PENALTIES] = 0.0 - model.penalties.of(decision.candidates, word_facts(sentence))
     encoded = model.encode(sentence, decision.candidates)
     shape, scale = decision.candidates.heads.shape, scale_of(model.combination)
     details: dict[str, Float64] = {}

@@ -220,16 +220,15 @@ def audit(
         scores = suspicion(evidence)
         proposer = Proposer(words, evidence)
 
-    def ignored(row: int) -> bool:
-        sentence, position = words.place(row)
-        known = right.get((words.name(int(words.sentence[row])), position))
-        now = int(sentence.heads[position - 1]), words.deprels[row]
-        return known is not None and all(
-            old is None or old == new for old, new in zip(known, now, strict=True)
+    fitting = _fitting(words, right)
+    if len(fitting) < len(right):
+        run.progress.warn(
+            f"{ignore}: {len(right) - len(fitting)} of {len(right)} words are not in the treebank, "
+            "or annotated otherwise by now; they are judged as all others"
         )
 
     with run.stage("making entries"):
-        entries = make_entries(words, scores, proposer.of, most=most, ignored=ignored)
+        entries = make_entries(words, scores, proposer.of, most=most, ignored=fitting.__contains__)
         scattered, clusters = in_two_lists(words, entries)
     found = Audit(words, scores, scattered, clusters, proposer, evidence.broken)
     if target is not None:
@@ -307,6 +306,23 @@ def _sentences(inputs: Sequence[str | Path]) -> list[Sentence]:
             seen[name] = place
             sentences.append(sentence)
     return sentences
+
+
+def _fitting(
+    words: Words, right: Mapping[tuple[str, int], tuple[int | None, str | None]]
+) -> set[int]:
+    """The rows of words that were looked at and are annotated as they were then."""
+    found = set()
+    for number, sentence in enumerate(words.sentences):
+        name, start = words.name(number), int(words.starts[number])
+        for word in range(len(sentence)):
+            known = right.get((name, word + 1))
+            now = int(sentence.heads[word]), sentence.deprels[word]
+            if known is not None and all(
+                old is None or old == new for old, new in zip(known, now, strict=True)
+            ):
+                found.add(start + word)
+    return found
 
 
 def _looked_at(path: Path) -> dict[tuple[str, int], tuple[int | None, str | None]]:

@@ -79,7 +79,7 @@ class _Drawing:
             yield Words(reason)
         if others := entry.rows[1:]:
             numbers = ", ".join(str(words.place(other)[1]) for other in others)
-            yield Words(f"Suspicious with it: word {numbers}.")
+            yield Words(f"Suspicious with it: word{'s' * (len(others) > 1)} {numbers}.")
 
     def _trees(self, entry: Entry) -> Block:
         words, row = self._words, entry.rows[0]
