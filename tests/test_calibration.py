@@ -226,6 +226,17 @@ def test_kinds_that_too_few_lists_tell_of_are_not_adjusted(fitted):
     assert set(few.adjusted) == {"head", "label"}
 
 
+def test_adjusting_never_turns_sure_into_unsure(fitted):
+    upside_down = []
+    for gold, trees, final in drawn_lists(200, seed=24):
+        row = int(final.argmin() if final.std() > 1.5 else final.argmax())
+        right = gold.with_tree(trees.heads[row], trees.deprels(row))
+        upside_down.append(HeldOut(right, trees, final))
+    adjusted = fitted.adjusted_to(upside_down).adjusted
+    assert len(adjusted) < 3
+    assert all(model.weights[room.OF_MODEL] > 0 for model in adjusted.values())
+
+
 def test_fit_says_what_it_lacks(monkeypatch):
     with pytest.raises(UserError, match="held-out lists"):
         Calibration.fit([])

@@ -225,8 +225,9 @@ class Calibration:
 
         lists: of sentences whose trees neither reranker nor parsers learnt from (best epochs and
             penalties may have been chosen by them), by the parsers of the model itself, with the
-            repaired trees that join them.  A kind of which too few are right, or wrong, stays as it
-            is; so does how the other candidates share what the chosen tree leaves.
+            repaired trees that join them.  A kind of which too few are right, or wrong, or where
+            the surer ones are not right more often, stays as it is; so does how the other
+            candidates share what the chosen tree leaves.
         """
         said: dict[str, list[Float64]] = {kind: [] for kind in KINDS}
         right: dict[str, list[Bools]] = {kind: [] for kind in KINDS}
@@ -243,7 +244,10 @@ class Calibration:
             true = np.concatenate(right[kind])
             if LEAST_ADJUSTED <= true.sum() <= len(true) - LEAST_ADJUSTED:
                 given = log_odds(np.concatenate(said[kind]))
-                adjusted[kind] = Logistic.fit([OF_MODEL], given[:, None], true)
+                model = Logistic.fit([OF_MODEL], given[:, None], true)
+                # What would turn sure ones into unsure ones was learnt from noise.
+                if model.weights[OF_MODEL] > 0:
+                    adjusted[kind] = model
         return replace(self, adjusted=adjusted)
 
     @classmethod
