@@ -267,6 +267,8 @@ def test_stored_calibration_is_the_same_and_is_used_without_scikit_learn(fitted,
         ({"head": {"bias": 1e300, "weights": {}}}, "features"),
         ({"adjusted": {"words": {"bias": 0.0, "weights": {"model": 1.0}}}}, "adjusted of"),
         ({"adjusted": {"head": {"bias": 0.0, "weights": {"final 1": 1.0}}}}, "features"),
+        ({"adjusted": {"head": {"bias": 0.0, "weights": {"model": -1.0}}}}, "negative factor"),
+        ({"adjusted": {"tree": {"bias": 0.0, "weights": {"model": 1e20}}}}, "beyond all bounds"),
     ],
 )
 def test_damaged_calibration_is_refused(fitted, change, message):

@@ -167,7 +167,7 @@ def select_cli(
         )  # fmt: skip
         if workdir is not None and output.resolve().is_relative_to(workdir.resolve()):
             raise OptionError(f"{output}: lies in the work directory {workdir}; write it elsewhere")
-        if given.test is None and workdir is not None and (treebank.is_dir() or test):
+        if given.test is None and workdir is not None and treebank.is_dir():
             shell.note(f"{workdir}: no lists of test are there, so it is not scored")
         with progress_of(shell) as progress:
             told = select(

@@ -41,8 +41,8 @@ Bools = NDArray[np.bool_]
 
 FINAL = "final"
 PARSERS, VOTES = "parsers", "votes"
-MOST_OF_CONFIDENCE = 1e6
-"""Of a stored weight; log-odds of shares are below 7, so that sums stay small numbers."""
+MOST_OF_CONFIDENCE = 1e13
+"""Of a stored weight: what `Logistic.fit` may give a feature that is nearly always the same."""
 KINDS = ("head", "label", "tree")
 """Of probabilities."""
 OF_MODEL = "model"
@@ -155,8 +155,6 @@ class Logistic:
         """The inverse of `to_dict`.  Raises ValueError for other features, or no numbers."""
         weights = {str(name): float(value) for name, value in dict(data["weights"]).items()}
         bias = float(data["bias"])
-        if list(weights) == [OF_MODEL] and weights[OF_MODEL] < 0:
-            raise ValueError("confidence is adjusted by a negative factor, expected none")
         if list(weights) != list(names):
             raise ValueError(f"features of confidence are {list(weights)}, expected {list(names)}")
         if not (np.abs([*weights.values(), bias]) < MOST_OF_CONFIDENCE).all():
@@ -328,9 +326,14 @@ class Calibration:
         if not 0 <= share <= 1:
             raise ValueError(f"others_share is {share}, expected 0 to 1")
         names = _names(list(scales))
-        adjusted = dict(data.get("adjusted", {}))  # which earlier versions did not do
+        adjusted = {  # which earlier versions did not do
+            kind: Logistic.from_dict(model, [OF_MODEL])
+            for kind, model in dict(data.get("adjusted", {})).items()
+        }
         if not adjusted.keys() <= set(KINDS):
             raise ValueError(f"confidence is adjusted of {list(adjusted)}, expected {KINDS}")
+        if any(model.weights[OF_MODEL] < 0 for model in adjusted.values()):
+            raise ValueError("confidence is adjusted by a negative factor, expected none")
         return cls(
             scales=scales,
             final_scale=final_scale,
@@ -339,9 +342,7 @@ class Calibration:
             tree=Logistic.from_dict(data["tree"], [*names, HEADS, LABELS]),
             others_temperature=temperature,
             others_share=share,
-            adjusted={
-                kind: Logistic.from_dict(model, [OF_MODEL]) for kind, model in adjusted.items()
-            },
+            adjusted=adjusted,
         )
 
 

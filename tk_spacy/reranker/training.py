@@ -354,12 +354,11 @@ def decided(
 
     lists: completed.  With penalties, repaired trees join some.
     """
-    scores = reranker.batch_scores(list(zip(gold, lists, strict=True)), n_threads=n_threads)
-    found = []
-    for sentence, trees, own in zip(gold, lists, scores, strict=True):
-        decision = reranker.decide(sentence, trees, own, n_threads=n_threads)
-        found.append(HeldOut(sentence, decision.candidates, decision.final))
-    return found
+    pairs = zip(gold, lists, strict=True)
+    return [
+        HeldOut(sentence, decision.candidates, decision.final)
+        for sentence, decision in reranker.decisions(pairs, n_threads=n_threads)
+    ]
 
 
 def dev_penalties(

@@ -169,9 +169,9 @@ def select(
     )  # fmt: skip
     chosen = {
         name: {
-            "parsers": _chosen(found.parsers, *ready[name], n_threads=n_threads),
-            "model": _chosen(before, *ready[name], n_threads=n_threads),
-            "selected": _chosen(found.reranker, *ready[name], n_threads=n_threads),
+            "parsers": _chosen(found.parsers, ready[name][1], n_threads=n_threads),
+            "model": _chosen(before, ready[name][1], n_threads=n_threads),
+            "selected": _chosen(found.reranker, ready[name][1], n_threads=n_threads),
         }
         for name in ready
     }
@@ -278,17 +278,12 @@ def _warn_of_tags(
         )
 
 
-def _chosen(
-    model: Reranker, gold: Sequence[Sentence], pairs: Sequence[Pair], *, n_threads: int | None
-) -> list[Sentence]:
+def _chosen(model: Reranker, pairs: Sequence[Pair], *, n_threads: int | None) -> list[Sentence]:
     """The sentences of the lists with the trees that a model chooses."""
-    own = model.batch_scores(pairs, n_threads=n_threads)
-    chosen = []
-    for pair, scores in zip(pairs, own, strict=True):
-        decision = model.decide(*pair, scores, n_threads=n_threads)
-        trees, row = decision.candidates, decision.row
-        chosen.append(pair[0].with_tree(trees.heads[row], trees.deprels(row)))
-    return chosen
+    return [
+        sentence.with_tree(trees.heads[row], trees.deprels(row))
+        for sentence, trees, row in model.choices(pairs, n_threads=n_threads)
+    ]
 
 
 def _scores(gold: Sequence[Sentence], chosen: Sequence[Sentence]) -> dict[str, float]:
