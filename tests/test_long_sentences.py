@@ -34,6 +34,7 @@ from tk_spacy.kbest.long_sentences import (
     link_label,
     piece_ranges,
     project,
+    project_list,
     score_cut,
 )
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
@@ -197,6 +198,26 @@ def test_projected_trees_are_trees(seed: int) -> None:
             for word in words:
                 if words.start < whole[word] <= words.stop:
                     assert own[word - words.start] == whole[word] - words.start
+
+
+def test_pieces_of_a_tree_are_called_by_its_root() -> None:
+    """Words 2 and 4 are the tops of the first piece, and 4 is the tree's root."""
+    inventory = LabelInventory()
+    trees = CandidateList.build(
+        [([2, 5, 2, 0, 4, 5], ["x", "y", "x", "TOP", "z", "x"], 0.0)],
+        inventory=inventory,
+        sources=("s",),
+    )
+    first, _ = project_list(trees, range(4))
+    assert first.heads.tolist() == [[2, 0, 2, 2]]
+    assert first.deprels(0) == ("x", "TOP", "x", link_label(inventory.names))
+    second, _ = project_list(trees, range(4, 6))
+    assert second.heads.tolist() == [[0, 1]]
+    assert second.deprels(0) == ("TOP", "x")
+
+
+def test_a_link_is_no_subtype_of_root() -> None:
+    assert link_label(["root", "root:x", "OBJ"]) == "OBJ"
 
 
 @pytest.mark.parametrize("kind", PARSERS)

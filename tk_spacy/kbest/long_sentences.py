@@ -135,7 +135,7 @@ def cut(sentence: Sentence) -> Cut:
 def link_label(known: Iterable[str]) -> str:
     """The relation of a later piece's root, of those that a parser knows."""
     names = list(known)
-    others = [name for name in names if name != ROOT]
+    others = [name for name in names if name.partition(":")[0] != ROOT]
     return next((name for name in LINKS if name in names), others[0] if others else LINKS[0])
 
 
@@ -233,10 +233,19 @@ def project(heads: Int32, words: range) -> Int32:
 
 
 def project_list(trees: CandidateList, words: range) -> tuple[CandidateList, NDArray[np.intp]]:
-    """The distinct trees of a list over a piece, without scores, and which one each tree has."""
+    """The distinct trees of a list over a piece, without scores, and which one each tree has.
+
+    The piece's root is called as the tree's is.  Where that is another word of the piece, it is
+    called as roots of later pieces are, since parsers may not know a root's relation elsewhere.
+    """
     heads = project(trees.heads, words)
-    root = np.int32(trees.inventory.add(ROOT))
-    labels = np.where(heads == 0, root, trees.labels[:, words.start : words.stop])
+    own = slice(words.start, words.stop)
+    tops = (trees.heads == 0).argmax(axis=1)
+    root = trees.labels[np.arange(len(heads)), tops][:, None]
+    labels = np.where(heads == 0, root, trees.labels[:, own])
+    lost = (trees.heads[:, own] == 0) & (heads > 0)
+    if lost.any():
+        labels[lost] = trees.inventory.add(link_label(trees.inventory.names))
     both = np.concatenate([heads, labels], axis=1)
     _, rows, places = np.unique(both, axis=0, return_index=True, return_inverse=True)
     shorter = CandidateList(
