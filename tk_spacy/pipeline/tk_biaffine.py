@@ -218,6 +218,7 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
             return
         from tk_spacy.parsers.biaffine.examples import batch_of_examples  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.parser import BiaffineParser  # noqa: PLC0415
+        from tk_spacy.parsers.biaffine.roots import root_labels_of  # noqa: PLC0415
         from tk_spacy.parsers.biaffine.training import (  # noqa: PLC0415
             SAMPLE,
             labels_of,
@@ -233,7 +234,11 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
         prepare(self._given, sentences, batch_of_examples(some, known), known, xpos=settings.xpos)
         self._take(
             BiaffineParser(
-                model=self._given, labels=known, settings=settings, architecture=self._described()
+                model=self._given,
+                labels=known,
+                root_labels=root_labels_of(sentences, known),
+                settings=settings,
+                architecture=self._described(),
             )
         )
 

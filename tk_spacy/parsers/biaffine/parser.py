@@ -31,6 +31,7 @@ from tk_spacy.parsers.biaffine.kind import FORMAT
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import model_of
 from tk_spacy.parsers.biaffine.recent import Recent
+from tk_spacy.parsers.biaffine.roots import RootLabels
 from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
@@ -56,6 +57,8 @@ class BiaffineParser(StoredParser):
 
     model: as `model.build_biaffine_parser` makes it, initialized.
     labels: the DEPREL values that it can give, by their ids.  settings: as trained.
+    root_labels: those of the root's arc, which alone may have them and no others; see `roots`.
+        Empty where any arc may have any, as in parsers made before that was noted.
     architecture: the model in a spaCy config, where the settings do not say what it is.
     about: further facts for meta.json, JSON values.
     """
@@ -67,6 +70,7 @@ class BiaffineParser(StoredParser):
     model: Model[Input, Any]
     labels: tuple[str, ...]
     settings: BiaffineSettings
+    root_labels: tuple[str, ...] = ()
     architecture: Mapping[str, Any] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -164,7 +168,7 @@ class BiaffineParser(StoredParser):
     ) -> list[NDArray[np.float64]]:
         """The log-probability of any tree, arcs and labels: float64[k] for each list.
 
-        NaN for a tree with a label that the parser does not know.
+        NaN for a tree with a label that the parser does not know, or does not give to such an arc.
         recent: as `kbest` has left it.
         """
         check_aligned(sentences, lists)
@@ -193,8 +197,9 @@ class BiaffineParser(StoredParser):
     def arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
         """How likely each arc of the sentences' own trees is: float64[n, 2] each.
 
-        The log-probabilities of the head, and of the label given the head.  NaN for a label that
-        the parser does not know, and in a sentence too long to be searched whole.
+        The log-probabilities of the head, and of the label given the head, -infinity for one that
+        the parser does not give to such an arc.  NaN for a label that it does not know, and in a
+        sentence too long to be searched whole.
         """
         out = [np.full((len(sentence), 2), np.nan) for sentence in sentences]
         whole = [i for i, sentence in enumerate(sentences) if not is_long(sentence)]
@@ -226,6 +231,7 @@ class BiaffineParser(StoredParser):
         vectors: of each sentence's words, as in `parse`.
         recent: scores of sentences that need not be read again.
         """
+        roots = RootLabels.of(self.labels, self.root_labels)
         found: dict[int, T] = {}
         unread = []
         for i, sentence in enumerate(sentences):
@@ -249,7 +255,7 @@ class BiaffineParser(StoredParser):
                     n = len(sentences[i])
                     own = arcs[row, 1 : n + 1, : n + 1]
                     own[np.arange(n), np.arange(1, n + 1)] = -np.inf
-                    scores = SentenceScores(found_scores, own, start)
+                    scores = SentenceScores(found_scores, own, start, roots)
                     if recent is not None:
                         recent.keep(sentences[i], scores)
                     found[i] = use(i, scores)
@@ -261,6 +267,8 @@ class BiaffineParser(StoredParser):
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""
         facts: dict[str, Any] = {"labels": self.labels}
+        if self.root_labels:
+            facts["root_labels"] = self.root_labels
         if self.architecture is not None:
             facts["architecture"] = self.architecture
         return {
@@ -286,12 +294,16 @@ class BiaffineParser(StoredParser):
             labels = meta["labels"]
             model.from_bytes(files[MODEL])
         check_weights(model, n_labels=len(labels))
+        root_labels = meta.get("root_labels", [])
+        if root_labels and not set(root_labels) < set(labels):
+            raise ValueError(f"root_labels are {root_labels}, expected some of the labels")
         return cls(
             model=model,
             labels=tuple(labels),
             settings=settings,
+            root_labels=tuple(root_labels),
             architecture=architecture,
-            about=cls._about(meta, "labels", "architecture"),
+            about=cls._about(meta, "labels", "root_labels", "architecture"),
         )
 
 
@@ -302,10 +314,13 @@ class SentenceScores:
     """The scores of one sentence of a batch.
 
     arcs: float64[n, n + 1], log-probabilities of each word's heads.  start: its first row.
+    roots: the labels that may not be; those of an arc that may be share its probability.
     """
 
-    def __init__(self, scores: Scores, arcs: NDArray[np.float64], start: int) -> None:
-        self._scores, self._arcs, self._start = scores, arcs, start
+    def __init__(
+        self, scores: Scores, arcs: NDArray[np.float64], start: int, roots: RootLabels
+    ) -> None:
+        self._scores, self._arcs, self._start, self._roots = scores, arcs, start, roots
         self._labels: BestLabels | None = None
 
     def best_tree(self, *, second: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -340,22 +355,31 @@ class SentenceScores:
             scores = self._scores.all_label_scores(
                 self._start + 1 + words.start, words.stop - words.start, self._start, n + 1
             )
-            scores = log_softmax(ops.to_numpy(scores))
+            scores = ops.to_numpy(scores)
+            self._roots.forbid_all(scores)
+            scores = log_softmax(scores)
             best = scores.argmax(axis=2)
             top = np.take_along_axis(scores, best[:, :, None], axis=2)
             totals[words] += top[:, :, 0]
             labels[words, :, 0] = best
             if second and n_labels > 1:
                 np.put_along_axis(scores, best[:, :, None], -np.inf, axis=2)
-                labels[words, :, 1] = scores.argmax(axis=2)
-                margins[words] = top[:, :, 0].astype(np.float64) - scores.max(axis=2)
+                runner_up = scores.max(axis=2)
+                is_there = runner_up > -np.inf
+                labels[words, :, 1] = np.where(is_there, scores.argmax(axis=2), -1)
+                margin = top[:, :, 0].astype(np.float64) - runner_up
+                margins[words] = np.where(is_there, margin, 0.0)
         return totals, labels, margins
 
     def of_trees(
         self, heads: NDArray[np.int32], labels: NDArray[np.integer[Any]]
     ) -> NDArray[np.float64]:
-        """Scores float64[k] of trees: heads and labels int[k, n], labels -1 where unknown."""
+        """Scores float64[k] of trees: heads and labels int[k, n], labels -1 where unknown.
+
+        NaN where a label is unknown or may not be: it is no tree of this parser.
+        """
         of_heads, of_labels = self.of_arcs(heads, labels)
+        of_labels = np.where(np.isneginf(of_labels), np.nan, of_labels)
         return (of_heads + of_labels).sum(axis=1)
 
     def of_arcs(
@@ -363,7 +387,7 @@ class SentenceScores:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The same of each head, and of each label given the head: float64[k, n] both.
 
-        NaN for an unknown label.
+        NaN for an unknown label, -infinity for one that may not be.
         """
         n = len(self._arcs)
         words = np.arange(n)
@@ -374,7 +398,9 @@ class SentenceScores:
             ops.asarray(self._start + 1 + modifiers),
             ops.asarray(self._start + governors),
         )
-        scores = log_softmax(ops.to_numpy(self._scores.label_scores(*places)))
+        scores = ops.to_numpy(self._scores.label_scores(*places))
+        self._roots.forbid(scores, governors == 0)
+        scores = log_softmax(scores)
         known = labels >= 0
         found = scores[inverse.reshape(heads.shape), np.where(known, labels, 0)]
         return self._arcs[words, heads], np.where(known, found, np.nan)

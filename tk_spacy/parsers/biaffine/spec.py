@@ -24,7 +24,7 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
     """A biaffine parser with its settings."""
 
     kind: ClassVar[str] = KIND.name
-    format: ClassVar[int] = 3
+    format: ClassVar[int] = 4
     search_only: ClassVar[tuple[str, ...]] = SEARCH_ONLY
 
     name: str = KIND.name

@@ -20,6 +20,7 @@ from tk_spacy.parsers.biaffine.embedding import embedding_of, encoding_once, set
 from tk_spacy.parsers.biaffine.loss import find_loss
 from tk_spacy.parsers.biaffine.model import model_of, scorer_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.parsers.biaffine.roots import root_labels_of
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.treebank.conllu import Sentence
@@ -89,7 +90,13 @@ def train_biaffine_parser(
         "words": sum(map(len, train)),
         "curve": {"of": "loss a word", "values": [round(loss, 5) for loss in losses]},
     }
-    return BiaffineParser(model=model, labels=labels, settings=settings, about=about)
+    return BiaffineParser(
+        model=model,
+        labels=labels,
+        root_labels=root_labels_of(train, labels),
+        settings=settings,
+        about=about,
+    )
 
 
 def labels_of(train: Sequence[Sentence]) -> tuple[str, ...]:
