@@ -11,6 +11,7 @@ import pytest
 
 from tk_spacy.errors import UserError
 from tk_spacy.features.part_types import PART_TYPES
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.sampling.settings import SamplingSettings
 from tk_spacy.reranker.settings import Settings, suit
 from tk_spacy.treebank.conllu import write_conllu
@@ -19,7 +20,14 @@ from tk_spacy.workflows.train.config import train_options
 from tk_spacy.workflows.train.config_file import read_config
 from tk_spacy.workflows.train.config_schema import SETTINGS
 from tk_spacy.workflows.train.config_text import default_config, training_config
-from tk_spacy.workflows.train.estimate import Estimate, estimate, pace, rough, spread
+from tk_spacy.workflows.train.estimate import (
+    Estimate,
+    estimate,
+    estimate_folds,
+    pace,
+    rough,
+    spread,
+)
 from tk_spacy.workflows.train.inputs import make_plan
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.presets import PRESETS
@@ -118,6 +126,16 @@ def test_an_estimate_in_a_line() -> None:
     assert [rough(s) for s in (1, 44, 100, 1200, 7200)] == [
         "10 seconds", "40 seconds", "2 minutes", "20 minutes", "2.0 hours",
     ]  # fmt: skip
+
+
+def test_a_jackknife_alone_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tk_spacy.workflows.train.estimate.pace", lambda: 1.0)
+    parsers = make_parsers(["transition", "transition:direction=backward"], xpos=True)
+    found = estimate_folds(parsers, 10_000, folds=5, processes=1)
+    training = sum(parser.seconds(8000) for parser in parsers)
+    # Each parser's lists take half a millisecond a word.
+    assert found.seconds == pytest.approx(5 * training + 2 * 10_000 * 0.0005)
+    assert found.line() == f"about {rough(found.seconds)} on 1 core"
 
 
 # The first paper's own setting

@@ -7,7 +7,7 @@ measured on one machine; how fast this one is beside it, a product of matrices t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +45,8 @@ class Estimate:
             for name, seconds in self.stages.items()
             if seconds >= self.seconds / 20
         ]
-        return f"about {rough(self.seconds)} on {cores} ({', '.join(parts)})"
+        shares = f" ({', '.join(parts)})" if len(self.stages) > 1 else ""
+        return f"about {rough(self.seconds)} on {cores}{shares}"
 
 
 def pace() -> float:
@@ -64,7 +65,7 @@ def estimate(plan: Plan) -> Estimate:
     """What a training costs from its beginning; what is taken over from an earlier one is less."""
     options = plan.options
     # As many processes as are asked for, whatever the number of threads, which is of the scoring.
-    cores = min(options.processes or available_threads(), available_threads())
+    cores = _cores(options.processes)
     words = {name: sum(map(len, part.sentences)) for name, part in plan.parts.items()}
     stages = dict(_stages(plan, words, cores))
     if options.cross_validation:
@@ -75,6 +76,21 @@ def estimate(plan: Plan) -> Estimate:
             stages[name] += others * seconds
     slower = pace()
     return Estimate({name: slower * seconds for name, seconds in stages.items()}, cores)
+
+
+def estimate_folds(
+    parsers: Sequence[Trainable], words: int, *, folds: int, processes: int | None = None
+) -> Estimate:
+    """What a jackknife alone costs, from its beginning."""
+    tasks = [words / folds * len(parsers) * LISTING_SECONDS] * folds
+    for parser in parsers:
+        tasks += _of_folds(parser, words, folds)
+    cores = _cores(processes)
+    return Estimate({"parsers": pace() * spread(tasks, cores)}, cores)
+
+
+def _cores(processes: int | None) -> int:
+    return min(processes or available_threads(), available_threads())
 
 
 def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str, float]]:
