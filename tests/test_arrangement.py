@@ -96,6 +96,24 @@ def test_arrangement_dev_is_not_learnt_from(tmp_path: Path) -> None:
     assert facts["test"].file == "x_syn-ud-test.conllu"
 
 
+def test_arrangement_of_a_folder_without_dev_is_that_of_its_file(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "UD_A", start=0, train=30)
+    of_folder, of_file = plan(folder), plan(folder / "x_syn-ud-train.conllu")
+    for part in ("train", "dev"):
+        assert ids(of_folder, part) == ids(of_file, part)
+    line = (
+        "no dev file: 3 of 30 sentences of train, in blocks by the seed, are dev and not learnt "
+        "from"
+    )
+    assert [text for text in of_file.told if "dev" in text] == [line]
+    # The folder's first line says which files it stands for.
+    assert [text for text in of_folder.told if "dev" in text] == [
+        f"{folder}: train x_syn-ud-train.conllu, no dev, no test",
+        line,
+    ]
+    assert of_folder.notes == of_file.notes
+
+
 def test_arrangement_with_a_dev_nothing_is_held_out(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "UD_A", start=0, train=30, dev=4)
     found = plan(folder)
