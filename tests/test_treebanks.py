@@ -293,3 +293,16 @@ def test_treebanks_output_that_holds_the_treebank(tmp_path: Path) -> None:
     # A model below the treebank's folder harms nothing.
     plan = make_plan(options(folder, output=folder / "model", folds=2))
     assert plan.parts.keys() == {"train", "dev"}
+
+
+def test_treebanks_models_in_their_folder_are_no_part_of_them(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "UD_A", start=0, train=20, dev=2)
+    before = find_training_set(options(folder))
+    # A model and its work, and one that is called as a part would be.
+    for name in ("model", "model.work/folds", "x_syn-ud-test.conllu"):
+        write_folder(folder / name, start=50, train=3, test=3)
+        write_folder(folder / name / "tk_biaffine", start=60, stem=None, train=3, dev=3, test=3)
+    (folder / "model" / "README.md").write_text("# UD_Other-X\n", encoding="utf-8")
+    again = find_training_set(options(folder, output=folder / "model-2"))
+    assert again == before
+    assert make_plan(options(folder, output=folder / "model-2", folds=2)).title == "UD_A"
