@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +27,10 @@ from tk_spacy.audit.ranking import WEIGHTS, gather, suspicion
 from tk_spacy.audit.tables import COLUMNS, Row, read_table, write_table
 from tk_spacy.audit.words import Words
 from tk_spacy.errors import UserError
-from tk_spacy.treebank.conllu import load_treebank, write_conllu
+from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.workflows import audit as workflow
 from tk_spacy.workflows.audit import apply, audit
+from tk_spacy.workflows.audit_parsing import place_of_work
 
 ANIMALS = ("owls", "bats", "cats", "dogs", "mice", "rats", "hens", "cows")
 VERBS = ("see", "hear", "hunt", "like")
@@ -154,6 +160,112 @@ def test_audit_page_of_a_word_without_a_proposal(tmp_path: Path) -> None:
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert page.count("no proposal") == page.count("<details") > 0
     assert "Arcs that differ" not in page
+
+
+def test_audit_writes_several_outputs_of_one_run(
+    treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [tmp_path / "new" / f"a.{form}" for form in ("tsv", "json", "html")]
+    readings = []
+
+    def load(path: Path, **options: Any) -> list[Sentence]:
+        readings.append(path)
+        return load_treebank(path, **options)
+
+    monkeypatch.setattr(workflow, "load_treebank", load)
+    options = [word for name in names for word in ("-o", name)]
+    result = invoke("audit", treebank, *options, "-q")
+    assert result.exit_code == 0, result.output
+    assert readings == [treebank]
+    assert result.stdout.splitlines()[-1] == f"Written: {', '.join(map(str, names))}"
+    for name in names:
+        alone = tmp_path / f"alone{name.suffix}"
+        audit([treebank], output=alone)
+        assert name.read_bytes() == alone.read_bytes()
+    assert len(list((tmp_path / "new").iterdir())) == 3
+
+
+def test_audit_keeps_the_work_of_several_outputs_beside_the_first(
+    treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr(workflow, "gather", stop)
+    outputs = [tmp_path / "b.json", tmp_path / "a.tsv"]
+    places = []
+
+    @contextmanager
+    def place(output: Path | None, workdir: Path | None) -> Iterator[Path]:
+        with place_of_work(output, workdir) as work:
+            places.append(work)
+            yield work
+
+    monkeypatch.setattr(workflow, "place_of_work", place)
+    monkeypatch.setattr(workflow, "jackknifed", lambda *_, **__: None)
+    with pytest.raises(Stop):
+        audit([treebank], output=outputs, parsers=["transition"])
+    # What fails after the trainings leaves them there.
+    assert places == [tmp_path / "b.json.work"]
+    assert places[0].is_dir()
+
+
+def test_cli_stopped_audit_says_how_to_resume(
+    treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workflow, "jackknifed", stop)
+    told = invoke("audit", treebank, "--parsers", "transition", "-o", tmp_path / "a.tsv", "-q")
+    assert told.exit_code == 130
+    how = "interrupted; run the same command again to resume the work in"
+    assert told.stderr == f"Error: {how} {tmp_path / 'a.tsv.work'}\n"
+    work = tmp_path / "work"
+    told = invoke("audit", treebank, "--parsers", "transition", "--workdir", work, "-q")
+    assert told.stderr == f"Error: {how} {work}\n"
+    told = invoke("audit", treebank, "--parsers", "transition", "-q")
+    assert told.stderr == "Error: interrupted\n"
+
+
+def test_audit_that_cannot_write_one_output_writes_none(
+    treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(workflow, "page", fail)
+    old = tmp_path / "a.tsv"
+    old.write_text("of an earlier run", "utf-8")
+    with pytest.raises(UserError, match=r"a\.html.*cannot write it: No space left on device"):
+        audit([treebank], output=[old, tmp_path / "a.html"])
+    assert old.read_text("utf-8") == "of an earlier run"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", treebank.name]
+
+
+def test_audit_refuses_before_it_reads(treebank: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.conllu"
+    bad.write_text("no treebank", "utf-8")
+    (tmp_path / "dir.html").mkdir()
+    with pytest.raises(UserError, match=r"dir\.html: cannot be written: it is a directory"):
+        audit([bad], output=[tmp_path / "a.tsv", tmp_path / "dir.html"])
+    (tmp_path / "link.tsv").symlink_to("a.tsv")
+    with pytest.raises(UserError, match=r"link\.tsv: is the same output as .*a\.tsv; name each"):
+        audit([bad], output=[tmp_path / "a.tsv", tmp_path / "link.tsv"])
+
+
+def test_cli_audit_applies_to_standard_output(treebank: Path, tmp_path: Path) -> None:
+    table, out = tmp_path / "all.tsv", tmp_path / "new.conllu"
+    audit([treebank], output=table)
+    table.write_text("".join(table.read_text("utf-8").splitlines(keepends=True)[:2]), "utf-8")
+    assert invoke("audit", treebank, "--apply", table, "-o", out).exit_code == 0
+    done = invoke("audit", treebank, "--apply", table, "-o", "-")
+    assert done.exit_code == 0, done.output
+    assert done.stdout == out.read_text("utf-8")
+    assert "1 words changed: -" in done.stderr
 
 
 def test_audit_of_several_files_judges_them_together(treebank: Path, tmp_path: Path) -> None:
@@ -382,7 +494,11 @@ def test_audit_apply_never_replaces_the_treebank(plain: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-o", "a.xml"], 2, "ends in .tsv or .json"),
+        (["-o", "a.xml"], 2, "output is a.xml; give a name that ends in .tsv, .json or .html"),
+        (["-o", "a.tsv", "-o", "a"], 2, "output is a; give a name that ends in .tsv"),
+        (["-o", "a.tsv", "-o", "./a.tsv"], 2, "a.tsv: is the same output as a.tsv; name each once"),
+        (["-o", "a.tsv", "-o", "."], 2, "output is .; give a name that ends in"),
+        (["--apply", "a.tsv", "-o", "b", "-o", "c"], 2, "--apply writes one copy, not 2"),
         (["--apply", "a.tsv"], 2, "name it by --output"),
         (["--apply", "a.tsv", "-o", "b", "--ignore", "c"], 2, "leave it out"),
         (["--ignore", "none.tsv"], 1, "none.tsv: cannot read it"),
@@ -426,6 +542,8 @@ def test_audit_with_parsers_resumes_and_removes_its_work(treebank: Path, tmp_pat
     assert kept.read_bytes() == out.read_bytes()
     result = invoke("audit", treebank, "--parsers", "transition", "-o", kept, "--workdir", work)
     assert "lists of fold 1, 2, 3, 4, 5" in " ".join(result.stderr.split())
+    told = result.stderr.splitlines()
+    assert any(re.fullmatch(r"about 10 seconds on \d+ cores?.*", line) for line in told)
     assert kept.read_bytes() == out.read_bytes()
     # The parsers count: without them the scores are others.
     invoke("audit", treebank, "-q", "-o", kept)
@@ -475,6 +593,12 @@ def test_audit_of_few_sentences_refuses_parsers(treebank: Path, tmp_path: Path) 
         (("TREEBANK", "--ignore", "rows.tsv", "-o", "rows.tsv"), "rows.tsv: is the table of what"),
         (("TREEBANK", "--apply", "rows.tsv", "-o", "rows.tsv"), "rows.tsv: is the table of chosen"),
         (("TREEBANK", "-o", "no/such/a.tsv"), "no/such/a.tsv: cannot be written: "),
+        (("TREEBANK", "-o", "a.json", "-o", "LINK"), "is a treebank that is audited itself"),
+        (
+            ("TREEBANK", "--ignore", "rows.tsv", "-o", "a.json", "-o", "rows.tsv"),
+            "rows.tsv: is the table of what",
+        ),
+        (("TREEBANK", "-o", "a.json", "-o", "no/such/a.tsv"), "no/such/a.tsv: cannot be written: "),
     ],
 )
 def test_cli_audit_writes_over_nothing_that_it_reads(

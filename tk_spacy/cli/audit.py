@@ -12,7 +12,9 @@ from tk_spacy.cli.shell import Json, Quiet, Shell, split
 from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import OptionError
 from tk_spacy.parsers.names import DEFAULT_PARSERS
+from tk_spacy.utils.atomic_files import names_stdout
 from tk_spacy.workflows.audit import ENTRIES, apply, audit
+from tk_spacy.workflows.audit_parsing import default_place
 
 SHOWN = 20
 
@@ -24,15 +26,15 @@ def audit_cli(
             metavar="TREEBANK", help="CoNLL-U files with trees, judged together; - for stdin."
         ),
     ],
-    output: Annotated[
-        Path | None,
+    outputs: Annotated[
+        list[Path] | None,
         typer.Option(
             "--output",
             "-o",
             metavar="NAME",
             help="NAME.tsv: every word, the most suspicious first. NAME.json: the entries with "
-            "what argues for them. NAME.html: a page of them, with trees. With --apply: the copy "
-            "of the treebank.",
+            "what argues for them. NAME.html: a page of them, with trees. May be given repeatedly. "
+            "With --apply, once: the copy of the treebank.",
         ),
     ] = None,
     ignore: Annotated[
@@ -66,7 +68,7 @@ def audit_cli(
         typer.Option(
             metavar="DIR",
             help="Keep the trained parsers here; the same command goes on there after a stop.",
-            show_default="a directory beside the output, removed at the end",
+            show_default="a directory beside the first output, removed at the end",
         ),
     ] = None,
     most: Annotated[
@@ -83,7 +85,7 @@ def audit_cli(
     that never saw the sentence make of it. Scattered mistakes and systematic inconsistencies (one
     pattern with many entries, and the query that finds it in Grew) are two lists.
 
-        tk-spacy audit treebank.conllu --output audit.tsv
+        tk-spacy audit treebank.conllu -o audit.tsv -o audit.html
 
         tk-spacy audit treebank.conllu --apply chosen.tsv --output mended.conllu
 
@@ -91,11 +93,24 @@ def audit_cli(
     wanted. --apply changes nothing but HEAD and DEPREL of the words chosen, and writes nothing
     unless all trees are trees then.
     """
-    shell = Shell(quiet=quiet, as_json=as_json)
-    with shell.guard():
+    named = outputs or []
+    taken = chosen is not None and any(map(names_stdout, named))
+    shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=taken)
+
+    def how_to_resume() -> str:
+        if parsers is None or chosen is not None:
+            return ""
+        work = workdir or (default_place(named[0]) if named else None)
+        if work is None or not work.exists():
+            return ""
+        return f"run the same command again to resume the work in {work}"
+
+    with shell.guard(on_interrupt=how_to_resume):
         if chosen is not None:
-            if output is None:
+            if not named:
                 raise OptionError("--apply writes a copy; name it by --output")
+            if len(named) > 1:
+                raise OptionError(f"--apply writes one copy, not {len(named)}; give one --output")
             if len(inputs) > 1:
                 raise OptionError(f"--apply takes one treebank, not {len(inputs)}; give one")
             given_in_vain = {
@@ -108,14 +123,14 @@ def audit_cli(
                         f"--apply judges nothing, so --{name} does nothing; leave it out"
                     )
             with standard_input(inputs) as given:
-                told = apply(given.paths[0], chosen, output)
+                told = apply(given.paths[0], chosen, named[0])
             shell.result([], told)
-            shell.say(f"{told['changed']} words changed: {output}")
+            shell.say(f"{told['changed']} words changed: {named[0]}")
             return
         with standard_input(inputs) as given, progress_of(shell) as progress:
             found = audit(
                 given.paths,
-                output=output,
+                output=named,
                 ignore=ignore,
                 most=most,
                 parsers=() if parsers is None else split(parsers),
@@ -123,5 +138,5 @@ def audit_cli(
                 progress=progress,
             )
         shell.result(found.tables(shown), found.to_dict())
-        if output is not None:
-            shell.say(f"Written: {output}")
+        if named:
+            shell.say(f"Written: {', '.join(map(str, named))}")

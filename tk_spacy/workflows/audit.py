@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.audit.applying import apply_rows
 from tk_spacy.audit.entries import Cluster, Entry, in_two_lists, make_entries, outline
+from tk_spacy.audit.parsed import Parsed
 from tk_spacy.audit.proposals import Proposer
 from tk_spacy.audit.ranking import gather, suspicion
 from tk_spacy.audit.rules import Broken
@@ -17,18 +19,16 @@ from tk_spacy.audit.tables import read_table, write_table
 from tk_spacy.audit.words import Words, name_of
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
-from tk_spacy.utils.atomic_files import atomic_output, names_stdout
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.utils.timing import Meter
-from tk_spacy.utils.workdir import check_writable
 from tk_spacy.workflows.audit_page import page
 from tk_spacy.workflows.audit_parsing import jackknifed, place_of_work
+from tk_spacy.workflows.audit_places import check_outputs, check_place, write_outputs
 
 ENTRIES = 200
 """Words that entries are made of, at most, by default."""
 PROPOSED = ("sent_id", "token_id", "head", "deprel", "new_head", "new_deprel")
-FORMS = (".tsv", ".json", ".html")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +173,7 @@ class Audit:
 def audit(
     inputs: Sequence[str | Path],
     *,
-    output: str | Path | None = None,
+    output: str | Path | Sequence[str | Path] = (),
     ignore: str | Path | None = None,
     most: int = ENTRIES,
     parsers: Sequence[str] = (),
@@ -184,58 +184,58 @@ def audit(
     """Rank the words of treebanks by how likely their annotation is a mistake.
 
     inputs: CoNLL-U files with trees, which are judged together.
-    output: a file to write, whose ending tells its form: .tsv every word, .json the entries, .html
-        a page of the entries with their trees.
+    output: a file to write, or several, whose ending tells the form: .tsv every word, .json the
+        entries, .html a page of the entries with their trees.
     ignore: a table of words (sent_id, token_id) that were looked at and are right.  Where it says
         what stood there (head, deprel), a word annotated anew is told of again.
     most: words that entries are made of.
     parsers: names as `train --parsers` takes them, whose jackknifed trees are looked at too; none
         for what can be said without.
-    workdir: where trained parsers are kept; None for a directory beside the output that is removed
-        at the end.  The same call after a stop goes on there.
+    workdir: where trained parsers are kept; None for a directory beside the (first) output that is
+        removed at the end.  The same call after a stop goes on there.
     processes: parsers trained at a time, see `ensemble.jackknife`.
     """
-    target = None if output is None else Path(output)
-    if target is not None and target.suffix not in FORMS:
-        raise OptionError(f"output is {target}; give a name that ends in {' or '.join(FORMS)}")
-    if target is not None:
-        for path in inputs:
-            _check_place(target, {"a treebank that is audited": Path(path)})
-        if ignore is not None:
-            _check_place(target, {"the table of what was looked at": Path(ignore)})
+    outputs = [Path(path) for path in ([output] if isinstance(output, str | Path) else output)]
+    read = {Path(path): "a treebank that is audited" for path in inputs}
+    if ignore is not None:
+        read[Path(ignore)] = "the table of what was looked at"
+    check_outputs(outputs, read)
+    if workdir is not None and not parsers:
+        raise OptionError("a work directory is for parsers; name parsers, or leave it out")
     run = Stages(progress or Progress(), Meter())
     right = {} if ignore is None else _looked_at(Path(ignore))
     with run.stage("reading the treebank"):
-        sentences = _sentences(inputs)
-        words = Words.of(sentences)
-    parsed = None
-    if parsers:
-        place = None if workdir is None else Path(workdir)
-        with place_of_work(target, place) as work:
-            parsed = jackknifed(run, words, parsers, place=work, processes=processes)
-    elif workdir is not None:
-        raise OptionError("a work directory is for parsers; name parsers, or leave it out")
-    with run.stage("looking for what is rare or varies"):
-        evidence = gather(words, parsed)
-        scores = suspicion(evidence)
-        proposer = Proposer(words, evidence)
-
+        words = Words.of(_sentences(inputs))
     fitting = _fitting(words, right)
     if len(fitting) < len(right):
         run.progress.warn(
             f"{ignore}: {len(right) - len(fitting)} of {len(right)} words are not in the treebank, "
             "or annotated otherwise by now; they are judged as all others"
         )
-
-    with run.stage("making entries"):
-        entries = make_entries(words, scores, proposer.of, most=most, ignored=fitting.__contains__)
-        scattered, clusters = in_two_lists(words, entries)
-    found = Audit(words, scores, scattered, clusters, proposer, evidence.broken)
-    if target is not None:
-        with atomic_output(target) as out:
-            for text in _written(found, target.suffix, inputs, parsers):
-                out.write(text.encode())
+    # The parsers are kept until all is written: what fails afterwards can be run again at once.
+    with ExitStack() as held:
+        parsed = None
+        if parsers:
+            first = outputs[0] if outputs else None
+            place = place_of_work(first, None if workdir is None else Path(workdir))
+            work = held.enter_context(place)
+            parsed = jackknifed(run, words, parsers, place=work, processes=processes)
+        found = _judged(run, words, parsed, ignored=fitting, most=most)
+        write_outputs({path: _written(found, path.suffix, inputs, parsers) for path in outputs})
     return found
+
+
+def _judged(
+    run: Stages, words: Words, parsed: Parsed | None, *, ignored: Set[int], most: int
+) -> Audit:
+    with run.stage("looking for what is rare or varies"):
+        evidence = gather(words, parsed)
+        scores = suspicion(evidence)
+        proposer = Proposer(words, evidence)
+    with run.stage("making entries"):
+        entries = make_entries(words, scores, proposer.of, most=most, ignored=ignored.__contains__)
+        scattered, clusters = in_two_lists(words, entries)
+    return Audit(words, scores, scattered, clusters, proposer, evidence.broken)
 
 
 def apply(source: str | Path, table: str | Path, output: str | Path) -> Mapping[str, Any]:
@@ -245,7 +245,7 @@ def apply(source: str | Path, table: str | Path, output: str | Path) -> Mapping[
     row cannot be.  Raises UserError for that, too.
     """
     source, table, output = Path(source), Path(table), Path(output)
-    _check_place(output, {"the treebank": source, "the table of chosen rows": table})
+    check_place(output, {source: "the treebank", table: "the table of chosen rows"})
     rows = read_table(table, needed=PROPOSED)
     if not rows:
         raise UserError(f"{table}: has no row; keep the rows of the audit's table to be applied")
@@ -258,16 +258,6 @@ def apply(source: str | Path, table: str | Path, output: str | Path) -> Mapping[
         for i in range(len(old) if new is not old else 0)
     )
     return {"input": str(source), "output": str(output), "changed": changed}
-
-
-def _check_place(output: Path, read: Mapping[str, Path]) -> None:
-    """Raises UserError where the output cannot be written, or is a file that is read."""
-    if names_stdout(output):
-        return
-    for what, path in read.items():
-        if output.exists() and path.exists() and output.samefile(path):
-            raise UserError(f"{output}: is {what} itself; write the output elsewhere")
-    check_writable(output)
 
 
 def _written(

@@ -24,11 +24,17 @@ from tk_spacy.parsers.names import FILE_PREFIX
 from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.utils.progress import Stages
 from tk_spacy.utils.workdir import check_work_directory, work_directory
+from tk_spacy.workflows.train.candidate_lists import PERCENT, show_step
+from tk_spacy.workflows.train.estimate import estimate_folds
 
 FOLDS = 5
 TREES = 8
 """Trees that each parser proposes."""
-PERCENT = 100
+
+
+def default_place(output: Path) -> Path:
+    """The directory where parsers are kept beside an output, if no other one is given."""
+    return output.with_name(f"{output.name}.work")
 
 
 @contextmanager
@@ -46,7 +52,7 @@ def place_of_work(output: Path | None, workdir: Path | None) -> Iterator[Path]:
     place = workdir
     if place is None:
         assert output is not None
-        place = output.with_name(f"{output.name}.work")
+        place = default_place(output)
     check_work_directory(place)
     with work_directory(place):
         yield place
@@ -90,10 +96,13 @@ def jackknifed(
     for spec in specs:
         spec.check(sentences)
     names = " and ".join(spec.name for spec in specs)
+    cost = estimate_folds(specs, len(words), folds=FOLDS, processes=processes)
+    run.progress.note(f"{cost.line()} from the beginning")
     try:
         with run.stage(f"training the {names} parser, {FOLDS} folds") as report:
 
             def on_step(step: FoldProgress) -> None:
+                show_step(run.progress, step)
                 report(round(step.overall * PERCENT), PERCENT)
 
             lists = jackknife(

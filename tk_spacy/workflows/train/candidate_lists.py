@@ -124,14 +124,14 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
         # One after the other on all threads: there are few of them, and of different lengths.
         with run.stage(f"training the {what} parser"):
             whole.run(
-                n_threads=options.threads, progress=lambda step: _show_step(run.progress, step)
+                n_threads=options.threads, progress=lambda step: show_step(run.progress, step)
             )
         return None
     try:
         with run.stage(f"training the {what} parser, {plan.folds} folds") as report:
 
             def on_step(step: FoldProgress) -> None:
-                _show_step(run.progress, step)
+                show_step(run.progress, step)
                 report(round(step.overall * PERCENT), PERCENT)
 
             return jackknife(
@@ -151,7 +151,8 @@ def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] |
         raise UserError(f"{error}; finished parts are kept in {work}") from error
 
 
-def _show_step(progress: Progress, step: FoldProgress) -> None:
+def show_step(progress: Progress, step: FoldProgress) -> None:
+    """Tell what a fold is doing, as a step of a stage."""
     place = "all of train" if step.fold is None else f"fold {step.fold + 1}"
     if step.stage in ("train", "parse"):
         doing = f"training {step.parser}" if step.stage == "train" else "parsing"
