@@ -543,7 +543,9 @@ def test_audit_with_parsers_resumes_and_removes_its_work(treebank: Path, tmp_pat
     result = invoke("audit", treebank, "--parsers", "transition", "-o", kept, "--workdir", work)
     assert "lists of fold 1, 2, 3, 4, 5" in " ".join(result.stderr.split())
     told = result.stderr.splitlines()
-    assert any(re.fullmatch(r"about 10 seconds on \d+ cores?.*", line) for line in told)
+    assert any(
+        re.fullmatch(r"the parsers take about 10 seconds on \d+ cores?, .*", line) for line in told
+    )
     assert kept.read_bytes() == out.read_bytes()
     # The parsers count: without them the scores are others.
     invoke("audit", treebank, "-q", "-o", kept)

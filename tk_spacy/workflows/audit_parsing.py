@@ -97,7 +97,7 @@ def jackknifed(
         spec.check(sentences)
     names = " and ".join(spec.name for spec in specs)
     cost = estimate_folds(specs, len(words), folds=FOLDS, processes=processes)
-    run.progress.note(f"{cost.line()} from the beginning")
+    run.progress.note(f"the parsers take {cost.line()}, less where some are taken over")
     try:
         with run.stage(f"training the {names} parser, {FOLDS} folds") as report:
 
