@@ -4,7 +4,8 @@
 
 MODEL is a model that `tk-spacy train` made from TREEBANK (a folder of a UD release); LISTS is its
 work directory, with train.kbest.conllu and dev.kbest.conllu.  --test names the lists of test
-(`tk-spacy kbest`), where they are not there as test.kbest.conllu.  The model may have no
+(`tk-spacy kbest`), where they are not there as test.kbest.conllu; --no-arcs leaves out what the
+model's parsers themselves say of the chosen arcs.  The model may have no
 calibration: one is fitted as `train` does, from scouts that learn from parts of the training lists,
 and then adjusted to dev (--no-adjust leaves that out).
 One line of JSON for each part and kind, beside two simpler confidences: votes, the share of parsers
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +28,7 @@ from tk_spacy.ensemble.combiner.arcs import own_rows
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.evaluation.reliability import calibration_error, chance_error, risk_coverage_area
 from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.marginals import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.kbest.scores import filled
 from tk_spacy.reranker.calibration import Calibration, HeldOut
@@ -76,15 +79,22 @@ def fitted(model: Reranker, pairs: Sequence[Pair], folds: int) -> tuple[Calibrat
     return Calibration.fit(held_out), seconds
 
 
-def rows(model: Reranker, calibration: Calibration, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+def rows(
+    model: Reranker,
+    calibration: Calibration,
+    pairs: Sequence[Pair],
+    arcs: ArcProbabilities | None,
+) -> list[dict[str, Any]]:
     """What the three confidences are worth on a part."""
     names = ("calibrated", "votes", "parser")
     values: dict[str, dict[str, list[Any]]] = {k: {n: [] for n in names} for k in KINDS}
     right: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     ready = [(sentence, model.completed(sentence, trees)) for sentence, trees in pairs]
-    for gold, decision in model.decisions(ready):
-        trees, final, row = decision.candidates, decision.final, decision.row
-        sure = calibration.confidence(trees, final, row)
+    decided = list(model.decisions(ready))
+    known = replace(model, calibration=calibration).confidences(decided, arcs)
+    for (gold, decision), sure in zip(decided, known, strict=True):
+        assert sure is not None
+        trees, row = decision.candidates, decision.row
         heads = trees.heads == trees.heads[row]
         labels = trees.labels == trees.labels[row]
         same = (heads & labels).all(axis=1)[:, None]
@@ -126,26 +136,32 @@ def main(
     lists: Path,
     folds: Annotated[int, typer.Option(min=2)] = 3,
     adjust: bool = True,
+    arcs: bool = True,
     test: Annotated[Path | None, typer.Option()] = None,
 ) -> None:
     """Fit and measure."""
-    reranker = open_model(model).reranker
+    opened = open_model(model)
+    reranker = opened.reranker
     files = find_treebank(treebank).files
     inventory = LabelInventory()
     train = read(reranker, files["train"][0], lists / "train.kbest.conllu", inventory)
     calibration, seconds = fitted(reranker, train, folds)
+    likely = None
+    if arcs:
+        likely = arc_probabilities(opened.open_parsers(inventory=inventory).sources)
     if adjust:
         dev = read(reranker, files["dev"][0], lists / "dev.kbest.conllu", inventory)
         completed = [reranker.completed(*pair) for pair in dev]
+        chosen = decided(reranker, [sentence for sentence, _ in dev], completed)
         calibration = calibration.adjusted_to(
-            decided(reranker, [sentence for sentence, _ in dev], completed)
+            chosen, None if likely is None else likely([item.chosen for item in chosen])
         )
     print(json.dumps({"model": model.name, "folds": folds, "seconds": round(seconds, 1)}))
     parts = {"dev": lists / "dev.kbest.conllu", "test": test or lists / "test.kbest.conllu"}
     for part, path in parts.items():
         if path.exists():
             pairs = read(reranker, files[part][0], path, inventory)
-            for row in rows(reranker, calibration, pairs):
+            for row in rows(reranker, calibration, pairs, likely):
                 print(json.dumps({"part": part, **row}), flush=True)
 
 

@@ -19,7 +19,8 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.reranker import calibration as room
 from tk_spacy.reranker import training
-from tk_spacy.reranker.calibration import FLOOR, Calibration, HeldOut, Logistic
+from tk_spacy.reranker.calibration import Calibration, HeldOut, Logistic
+from tk_spacy.reranker.evidence import FLOOR, WordFeatures
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training import learn, prepare_lists, train_reranker, tuning_parts
@@ -102,6 +103,43 @@ def sigmoid(model, features):
     return 1 / (1 + math.exp(-(total + model.bias)))
 
 
+def length_of(word, head):
+    """The kind of an arc by its length; words from 1."""
+    if head == 0:
+        return "root"
+    steps = max(step for step in (1, 2, 3, 5, 10) if step <= abs(head - word))
+    return str(steps if head > word else -steps)
+
+
+def around(odds_of_words, heads, word):
+    """What is known of the words around one, from 0, in the order of the features."""
+    n = len(heads)
+    sure = [sum(own) / len(own) for own in odds_of_words]
+    whole = sum(sure) / n
+    others = [x for m, x in enumerate(sure) if m != word]
+    left = sure[word - 1] if word else whole
+    right = sure[word + 1] if word + 1 < n else whole
+    return [
+        sum(others) / (n - 1) if others else whole,
+        sure[heads[word] - 1] if heads[word] else whole,
+        (left + right) / 2,
+        math.log(n),
+    ]
+
+
+def kinds(model, relation, word, head):
+    """0 or 1 for each kind of arcs, relations and lengths, by the names of a model's weights."""
+    names = list(model.weights)
+    told = [name.removeprefix("relation ") for name in names if name.startswith("relation ")]
+    assert told == sorted(LABELS)
+    lengths = names[-11:]
+    assert lengths[:2] == ["root", "-10"]
+    return [
+        *(float(name == relation) for name in told),
+        *(float(name == length_of(word, head)) for name in lengths),
+    ]
+
+
 def test_confidence_is_what_a_plain_sum_over_candidates_gives(fitted):
     for gold, trees, final in drawn_lists(5, seed=2):
         row = int(np.argmax(final))
@@ -119,11 +157,21 @@ def test_confidence_is_what_a_plain_sum_over_candidates_gives(fitted):
             ("heads", fitted.head, trees.heads),
             ("labels", fitted.label, trees.labels),
         ):
-            expected = []
+            shares = []
             for word in range(len(gold)):
                 same = [table[j, word] == table[row, word] for j in range(len(trees))]
-                shares = [sum(w for w, s in zip(of, same, strict=True) if s) for of in weights]
-                expected.append(sigmoid(model, [odds(min(1.0, s)) for s in shares]))
+                own = [sum(w for w, s in zip(of, same, strict=True) if s) for of in weights]
+                shares.append([odds(min(1.0, s)) for s in own])
+            heads, relations = trees.heads[row].tolist(), trees.deprels(row)
+            expected = [
+                sigmoid(
+                    model,
+                    shares[word]
+                    + around(shares, heads, word)
+                    + kinds(model, relations[word], word + 1, heads[word]),
+                )
+                for word in range(len(gold))
+            ]
             of_words.append(expected)
             # No word is less sure than that all of them are right.
             least = [max(p, found.tree) for p in expected]
@@ -152,8 +200,14 @@ def test_confidence_of_a_single_candidate_is_that_of_one_without_rivals(fitted):
         [([0, 1], ["root", "a"], (1.0, 2.0))], inventory=inventory, sources=("one", "two")
     )
     found = fitted.confidence(trees, np.array([3.0]))
-    best = sigmoid(fitted.head, [odds(1.0)] * 5)
-    assert found.heads.tolist() == pytest.approx([best, best])
+    sure = odds(1.0)
+    best = [
+        sigmoid(
+            fitted.head, [sure] * 8 + [math.log(2)] + kinds(fitted.head, relation, word, word - 1)
+        )
+        for word, relation in ((1, "root"), (2, "a"))
+    ]
+    assert found.heads.tolist() == pytest.approx(best)
     assert found.trees.tolist() == [found.tree]
 
 
@@ -190,6 +244,49 @@ def test_logistic_is_the_optimum_of_its_penalised_likelihood():
     # Of the gradient nothing is left: errors by features, and the weights themselves (C is 1).
     assert (standard.T @ errors + weights).tolist() == pytest.approx([0, 0], abs=0.05)
     assert errors.sum() == pytest.approx(0, abs=0.05)
+
+
+@needs_sklearn
+def test_kinds_of_arcs_weigh_the_less_the_rarer_they_are():
+    # A kind that was always wrong: nine of ten others are right.
+    kind = np.zeros((1000, 1))
+    right = np.arange(1000) % 10 > 0
+    weights = []
+    for size in (2, 20, 200):
+        kind[:size] = 1.0
+        right[:size] = False
+        model = Logistic.fit(["kind"], kind, right, n_kinds=1)
+        weights.append(model.weights["kind"])
+        # Of the gradient of its penalised likelihood, the penalty in units of 0 and 1.
+        errors = model.probabilities(kind) - right
+        assert errors[:size].sum() + weights[-1] == pytest.approx(0, abs=0.05)
+    assert 0 > weights[0] > -2
+    assert weights[0] > weights[1] > weights[2]
+
+
+def test_places_of_heads_tell_lengths_apart():
+    n = 25
+    names = WordFeatures(["one"], ()).names[-11:]
+    for head in range(n + 1):
+        if head == 13:
+            continue
+        trees = CandidateList.build(
+            [(one_arc(n, 13, head), ["a"] * n, (0.0,))],
+            inventory=LabelInventory(), sources=("one",),
+        )  # fmt: skip
+        of_heads, _ = WordFeatures(["one"], ()).of(trees, np.ones((5, 1)), 0)
+        kinds_of_word = of_heads[12, -11:]
+        assert kinds_of_word.sum() == 1
+        assert names[int(kinds_of_word.argmax())] == length_of(13, head)
+
+
+def one_arc(n, word, head):
+    """Heads of a tree in which a word has this head, and all others hang on the root."""
+    top = head or word
+    heads = [top] * n
+    heads[top - 1] = 0
+    heads[word - 1] = head
+    return heads
 
 
 def test_logistic_of_things_that_are_all_right_is_nearly_sure():
@@ -253,6 +350,22 @@ def test_stored_calibration_is_the_same_and_is_used_without_scikit_learn(fitted,
     stored = fitted.to_dict()
     del stored["adjusted"]  # as earlier versions wrote it
     assert Calibration.from_dict(stored) == replace(fitted, adjusted={})
+    del stored["relations"]  # as still earlier ones did, whose models saw shares alone
+    shares = WordFeatures(list(fitted.scales), None).names
+    assert len(shares) == 5
+    for kind in ("head", "label"):
+        stored[kind] = {"bias": 0.5, "weights": dict.fromkeys(shares, 0.25)}
+    earlier = Calibration.from_dict(stored)
+    assert earlier.to_dict()["relations"] is None
+    assert Calibration.from_dict(earlier.to_dict()) == earlier
+    _, trees, final = drawn_lists(1, seed=7)[0]
+    best = odds(1.0)
+    single = CandidateList.build(
+        [([0, 1], ["root", "a"], (1.0, 2.0))],
+        inventory=LabelInventory(), sources=("one", "two"),
+    )  # fmt: skip
+    said = earlier.confidence(single, np.array([3.0])).heads
+    assert said.tolist() == pytest.approx([1 / (1 + math.exp(-(1.25 * best + 0.5)))] * 2)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     _, trees, final = drawn_lists(1, seed=7)[0]
     assert again.confidence(trees, final).tree == fitted.confidence(trees, final).tree
@@ -263,6 +376,8 @@ def test_stored_calibration_is_the_same_and_is_used_without_scikit_learn(fitted,
     [
         ({"final_scale": 0.0}, "positive"),
         ({"others_share": 1.5}, "0 to 1"),
+        ({"relations": ["a", "root"]}, "features"),
+        ({"relations": "ab"}, "features"),
         ({"scales": {"one": 1.0, "combiner": 1.0}}, "features"),
         ({"head": {"bias": 1e300, "weights": {}}}, "features"),
         ({"adjusted": {"words": {"bias": 0.0, "weights": {"model": 1.0}}}}, "adjusted of"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from biaffine_parsers import QUICK
 from tiny_spacy import tiny_config
 
 from tk_spacy.evaluation.report import TrainReport
@@ -164,6 +165,15 @@ def parsers_training() -> tuple[Path, TrainReport]:
         "backward": False,
         "max_steps": 15,
     }
+    return path, train_pipeline(sampling_options(path, **parsers))
+
+
+@functools.cache
+def biaffine_training() -> tuple[Path, TrainReport]:
+    """A model with a quick sampling parser and a tiny biaffine one."""
+    path = folder() / "biaffine-model"
+    small = {name: value for name, value in QUICK.to_dict().items() if name != "seed"}
+    parsers = {"parsers": ("sampling", "biaffine"), "biaffine": small | {"epochs": 4}}
     return path, train_pipeline(sampling_options(path, **parsers))
 
 

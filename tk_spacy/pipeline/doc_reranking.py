@@ -15,6 +15,7 @@ from spacy.util import minibatch
 from tk_spacy.ensemble.merging import merge
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.long_sentences import join_trees, link_label
+from tk_spacy.kbest.marginals import arc_probabilities
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.pipeline.long_docs import cut_sentence
 from tk_spacy.pipeline.sources import DocSource
@@ -134,12 +135,16 @@ def _choices(
         if len(trees) > 1 or (wanted and _is_own(sentence, trees, 0)):
             pairs.append((sentence, reranker.completed(sentence.plain, trees)))
     scores = reranker.batch_scores([(s.plain, trees) for s, trees in pairs], n_threads=n_threads)
-    choices = {}
-    for (sentence, trees), own in zip(pairs, scores, strict=True):
-        decision = reranker.decide(
-            sentence.plain, trees, own, well_formed=well_formed, n_threads=n_threads
-        )
-        choices[id(sentence)] = _choose(reranker, sentence, decision, kept)
+    decisions = [
+        reranker.decide(sentence.plain, trees, own, well_formed=well_formed, n_threads=n_threads)
+        for (sentence, trees), own in zip(pairs, scores, strict=True)
+    ]
+    decided = [(s.plain, decision) for (s, _), decision in zip(pairs, decisions, strict=True)]
+    known = reranker.confidences(decided, arc_probabilities(source.of_words for source in sources))
+    choices = {
+        id(sentence): _choose(sentence, decision, sure, kept)
+        for (sentence, _), decision, sure in zip(pairs, decisions, known, strict=True)
+    }
     if explains:
         for sentence, trees in zip(asked, lists, strict=True):
             if id(sentence) in choices:
@@ -151,12 +156,13 @@ def _choices(
         yield choices.get(id(sentence)) or _no_choice(sentence, reranker, kept)
 
 
-def _choose(reranker: Reranker, sentence: DocSentence, decision: Decision, kept: int) -> Choice:
+def _choose(
+    sentence: DocSentence, decision: Decision, sure: Confidence | None, kept: int
+) -> Choice:
     trees, final = decision.candidates, decision.final
     rows = decision.order[: int(decision.eligible.sum())]
     best = rows[0]
     heads, deprels = trees.heads[best], trees.deprels(best)
-    sure = reranker.confidence(trees, final, best)
     plain = np.exp(np.where(decision.eligible, final, -np.inf) - final[best])
     plain /= plain.sum()
     shown = None

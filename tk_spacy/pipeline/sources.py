@@ -153,6 +153,11 @@ class DocSource(Protocol):
         """Whether the Doc's tree, which it made, is to be in its lists in any case."""
         ...
 
+    @property
+    def of_words(self) -> ParserSource | None:
+        """The parser, where it reads the words of a sentence alone."""
+        ...
+
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
         """A list for each sentence, None where the parser has no tree over its words."""
         ...
@@ -178,6 +183,10 @@ class _OfTokens:
     @property
     def wants_own(self) -> bool:
         return True
+
+    @property
+    def of_words(self) -> None:
+        return None
 
     def trees(self, sentences: Sequence[DocSentence], *, k: int) -> list[CandidateList | None]:
         self._docs = {id(s): (s, s.as_doc()) for s in sentences}
@@ -205,6 +214,10 @@ class _OfWords:
     def __init__(self, source: ParserSource) -> None:
         self.names = source.names
         self._source = source
+
+    @property
+    def of_words(self) -> ParserSource:
+        return self._source
 
     @property
     def wants_own(self) -> bool:

@@ -29,6 +29,7 @@ from tk_spacy.evaluation.report import (
 )
 from tk_spacy.evaluation.well_formed import count_violations
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.marginals import ArcProbabilities
 from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence
@@ -49,13 +50,14 @@ def assess(
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     choices: list[Choices] | None = None,
+    arcs: ArcProbabilities | None = None,
 ) -> PartReport:
     """Scores of the parsers, the first of the list, both rerankers, final system and oracle.
 
     As `count_choices`.  seed: of the bootstrap.  choices: gets what the systems chose.
     """
     found = count_choices(
-        gold, lists, base=base, kernel=kernel, n_threads=n_threads, progress=progress
+        gold, lists, base=base, kernel=kernel, n_threads=n_threads, progress=progress, arcs=arcs
     )
     if choices is not None:
         choices.append(found)
@@ -123,12 +125,14 @@ def count_choices(
     kernel: Reranker,
     n_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    arcs: ArcProbabilities | None = None,
 ) -> Choices:
     """What the parsers, both rerankers, the final system and the oracle choose.
 
     gold, lists: aligned.  base: the reranker without kernel, None where there is none.  kernel: the
     one whose combination makes the final system; it may have no kernel, and then is the base
-    reranker itself.  The oracle chooses among repaired trees, too, as the final system does.
+    reranker itself.  arcs: how likely the parsers find any arcs, where that can be asked, for
+    confidence.  The oracle chooses among repaired trees, too, as the final system does.
     """
     if len(gold) != len(lists):
         raise ValueError(f"{len(gold)} sentences but {len(lists)} candidate lists")
@@ -169,10 +173,8 @@ def count_choices(
             chosen[ORACLE].append(trees.oracle(sentence))
             chosen[_LABELLED_ORACLE].append(trees.oracle(sentence, labelled=True))
         chosen[own] += _best(scores)
-        sure += [
-            kernel.confidence(decision.candidates, decision.final, decision.row)
-            for decision in decisions
-        ]
+        sentences = [sentence for sentence, _ in batch]
+        sure += kernel.confidences(list(zip(sentences, decisions, strict=True)), arcs)
         if progress is not None:
             progress(start + len(batch), len(gold))
     completed = [trees for _, trees in pairs]

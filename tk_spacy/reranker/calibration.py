@@ -1,17 +1,14 @@
 """How sure the final choice is: probabilities that a tree, its heads and its labels are right.
 
 A reranker's scores choose well but are no probabilities: they were learnt with a margin, and the
-right tree need not be in the list at all.  So what speaks for the chosen tree is looked at in
-several ways, each of which weighs the candidates: the final scores and the arc combiner's, as a
-softmax at several temperatures, the parsers' own scores, and how many parsers have the tree as
-their own.  The share of the candidates that agree with the chosen one in a word's head (or label,
-or in all) is one estimate for each; a logistic model of the log-odds of these shares gives the
-probability.  It is learnt from lists that the reranker did not learn from.
+right tree need not be in the list at all.  So a logistic model of what speaks for the chosen tree
+(`evidence`) gives the probability.  It is learnt from lists that the reranker did not learn from.
 
 These are lists of training sentences by parsers that learnt from a part of the treebank alone.  The
 parsers of the model are better, and its probabilities would be too low: where there are lists by
 them (of dev), those of the chosen tree, its heads and its labels are adjusted to what is right
-there, by scale and bias of their log-odds.
+there, by scale and bias of their log-odds.  Where parsers also say how likely they find the chosen
+arcs themselves (their marginals), a second such adjustment weighs that, too.
 
 Sources: Platt 1999 (a logistic model over scores); Mejer and Crammer 2012, "Are You Sure?
 Confidence in Prediction of Dependency Tree Edges" (agreement of weighted k-best trees).  Ours
@@ -20,6 +17,7 @@ differs: several weightings in one model, and the tree's model sees the words' p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -28,35 +26,42 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, candidate_weights
-from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.parallel.blas import one_thread
+from tk_spacy.reranker.evidence import (
+    WordFeatures,
+    log_odds,
+    softmax,
+    tree_feature_names,
+    tree_features,
+    weightings,
+)
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
 
 Bools = NDArray[np.bool_]
 
-FINAL = "final"
-PARSERS, VOTES = "parsers", "votes"
 MOST_OF_CONFIDENCE = 1e13
 """Of a stored weight: what `Logistic.fit` may give a feature that is nearly always the same."""
 KINDS = ("head", "label", "tree")
 """Of probabilities."""
-OF_MODEL = "model"
-"""The one feature that a probability is adjusted by: the log-odds of what the model said."""
+OF_MODEL, OF_PARSERS = "model", "parsers"
+"""What a probability is adjusted by: the log-odds of what the model said, and of the marginals."""
+LEAST_ODDS = 1e-5
+"""Added to a marginal and to what is missing to 1: parsers are sure, and differ in how sure."""
 LEAST_ADJUSTED = 20
 """Right ones, and wrong ones, among those that a kind of probability is adjusted to."""
-HEADS, LABELS = "heads", "labels"
-"""What the tree's model sees beside the shares: the products of its words' probabilities."""
+LEAST_WORDS = 5
+"""With a relation among those that the models learn from, so that its arcs are told apart."""
+MOST_WORDS = 300_000
+"""That the models learn from: some seventy weights need no more, and the memory is bounded."""
 LEAST_SCALE = 1e-100
 """Of a stored one: what is divided by it stays a number."""
-FLOOR = 0.001
-"""Added to a share and to what is missing to 1, so that log-odds are finite."""
 PENALTY = 1.0
-"""Inverse strength of the logistic models' L2 penalty, as scikit-learn counts it."""
+"""Inverse strength of the logistic models' L2 penalty, as scikit-learn counts it: of a feature in
+units of its spread; of a kind of arcs, 0 or 1, as it is, so that rare ones weigh little."""
 OTHER_TEMPERATURES = tuple(np.round(np.logspace(-1.5, 1.5, 31), 4).tolist())
 MISSING = (
     "confidence is not calibrated: that needs scikit-learn; install it with "
@@ -78,6 +83,12 @@ class HeldOut(NamedTuple):
     gold: Sentence
     candidates: CandidateList
     final: Float64
+
+    @property
+    def chosen(self) -> Sentence:
+        """The sentence with the best tree."""
+        row = int(self.final.argmax())
+        return self.gold.with_tree(self.candidates.heads[row], self.candidates.deprels(row))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +137,13 @@ class Logistic:
         return 1.0 / (1.0 + np.exp(-values))
 
     @classmethod
-    def fit(cls, names: Sequence[str], features: Float64, right: Bools) -> Logistic:
-        """Learn from features float64[m, d] and what was right, bool[m]."""
+    def fit(
+        cls, names: Sequence[str], features: Float64, right: Bools, *, n_kinds: int = 0
+    ) -> Logistic:
+        """Learn from features float64[m, d] and what was right, bool[m].
+
+        n_kinds: so many features, the last ones, are 0 or 1; see PENALTY.
+        """
         count, total = int(right.sum()), len(right)
         if not 0 < count < total:  # nothing to tell apart
             bias = float(np.log((count + 1) / (total - count + 1)))
@@ -136,6 +152,8 @@ class Logistic:
 
         means, deviations = features.mean(axis=0), features.std(axis=0)
         factors = np.divide(1.0, deviations, out=np.zeros_like(means), where=deviations > 1e-9)
+        if n_kinds:
+            means[-n_kinds:], factors[-n_kinds:] = 0.0, 1.0
         with one_thread():
             model = LogisticRegression(C=PENALTY, max_iter=1000)
             model.fit((features - means) * factors, right)
@@ -171,7 +189,10 @@ class Calibration:
     others_temperature: of the softmax that divides, among the other candidates, what the chosen one
     leaves, in units of final_scale.  others_share: how often, where the chosen tree is wrong, the
     right one is another candidate.
+    relations: whose arcs the models of heads and labels tell apart; None for models of earlier
+    versions, which look at shares alone.
     adjusted: by kinds, what makes better probabilities of those of the models; see `adjusted_to`.
+    informed: the same where the parsers' marginals are known.
     """
 
     scales: Mapping[str, float]
@@ -181,16 +202,25 @@ class Calibration:
     tree: Logistic
     others_temperature: float
     others_share: float
+    relations: tuple[str, ...] | None
     adjusted: Mapping[str, Logistic] = field(default_factory=dict)
+    informed: Mapping[str, Logistic] = field(default_factory=dict)
 
     # Use
 
     def confidence(
-        self, candidates: CandidateList, final: Float64, row: int | None = None
+        self,
+        candidates: CandidateList,
+        final: Float64,
+        row: int | None = None,
+        *,
+        arcs: Float64 | None = None,
     ) -> Confidence:
         """Probabilities of one candidate of a completed list, by default the best.
 
         final: float64[k], the final scores.  row: of the candidate.
+        arcs: float64[n, 2], how likely the candidate's arcs are to the parsers (see
+            `kbest.marginals`), where that is known.
         """
         row = int(final.argmax()) if row is None else row
         of_models = self._of_models(candidates, final, row)
@@ -200,6 +230,12 @@ class Calibration:
             else self.adjusted[kind].probabilities(log_odds(given)[..., None])
             for kind, given in of_models.items()
         }
+        if arcs is not None:
+            marginals = _marginals(arcs)
+            for kind, model in self.informed.items():
+                odds = np.stack([log_odds(of_models[kind]), marginals[kind]], axis=-1)
+                better = model.probabilities(odds)
+                found[kind] = np.where(np.isnan(better), found[kind], better)
         tree = float(found["tree"])
         # A tree that is right has all heads and labels right, so that they are at least as sure.
         heads, labels = (np.maximum(found[kind], tree) for kind in ("head", "label"))
@@ -210,15 +246,18 @@ class Calibration:
 
     def _of_models(self, candidates: CandidateList, final: Float64, row: int) -> dict[str, Float64]:
         """What the models say of heads and labels, float64[n], and of the tree, float64[]."""
-        weights = _weightings(candidates, final, self.scales, self.final_scale)
-        head, label = _word_features(candidates, weights, row)
+        weights = weightings(candidates, final, self.scales, self.final_scale)
+        words = WordFeatures(list(self.scales), self.relations)
+        head, label = words.of(candidates, weights, row)
         heads, labels = self.head.probabilities(head), self.label.probabilities(label)
-        tree = self.tree.probabilities(_tree_features(candidates, weights, row, heads, labels))
+        tree = self.tree.probabilities(tree_features(candidates, weights, row, heads, labels))
         return {"head": heads, "label": labels, "tree": tree}
 
     # Training
 
-    def adjusted_to(self, lists: Sequence[HeldOut]) -> Calibration:
+    def adjusted_to(
+        self, lists: Sequence[HeldOut], arcs: Sequence[Float64] | None = None
+    ) -> Calibration:
         """A calibration whose probabilities are true of lists as the model will meet them.
 
         lists: of sentences whose trees neither reranker nor parsers learnt from (best epochs and
@@ -226,6 +265,7 @@ class Calibration:
             repaired trees that join them.  A kind of which too few are right, or wrong, or where
             the surer ones are not right more often, stays as it is; so does how the other
             candidates share what the chosen tree leaves.
+        arcs: of each list's best tree, how likely its arcs are to the parsers (see `confidence`).
         """
         said: dict[str, list[Float64]] = {kind: [] for kind in KINDS}
         right: dict[str, list[Bools]] = {kind: [] for kind in KINDS}
@@ -237,16 +277,20 @@ class Calibration:
             for kind, of_kind in zip(KINDS, hits, strict=True):
                 said[kind].append(np.atleast_1d(found[kind]))
                 right[kind].append(np.atleast_1d(of_kind))
-        adjusted = {}
+        adjusted, informed = {}, {}
+        marginals = [_marginals(own) for own in arcs or ()]
         for kind in KINDS if lists else ():
             true = np.concatenate(right[kind])
-            if LEAST_ADJUSTED <= true.sum() <= len(true) - LEAST_ADJUSTED:
-                given = log_odds(np.concatenate(said[kind]))
-                model = Logistic.fit([OF_MODEL], given[:, None], true)
-                # What would turn sure ones into unsure ones was learnt from noise.
-                if model.weights[OF_MODEL] > 0:
-                    adjusted[kind] = model
-        return replace(self, adjusted=adjusted)
+            given = log_odds(np.concatenate(said[kind]))[:, None]
+            if model := _adjustment([OF_MODEL], given, true):
+                adjusted[kind] = model
+            if marginals:
+                told = np.concatenate([np.atleast_1d(own[kind]) for own in marginals])[:, None]
+                known = ~np.isnan(told[:, 0])
+                both = np.concatenate([given, told], axis=1)[known]
+                if model := _adjustment([OF_MODEL, OF_PARSERS], both, true[known]):
+                    informed[kind] = model
+        return replace(self, adjusted=adjusted, informed=informed)
 
     @classmethod
     def fit(cls, lists: Sequence[HeldOut]) -> Calibration:
@@ -258,34 +302,35 @@ class Calibration:
             raise UserError("confidence needs held-out lists to be fitted on, got none")
         if not can_fit():
             raise UserError(MISSING)
+        lists = lists[:: 1 + sum(len(item.gold) for item in lists) // MOST_WORDS]
         sources = lists[0].candidates.sources
         scales = {
             source: mean_deviation([filled(item.candidates.scores[:, j]) for item in lists])
             for j, source in enumerate(sources)
         }
         final_scale = mean_deviation([item.final for item in lists])
-        names = _names(sources)
         rows = [int(item.final.argmax()) for item in lists]
-        weights = [_weightings(i.candidates, i.final, scales, final_scale) for i in lists]
-        words = [
-            _word_features(item.candidates, own, row)
+        weights = [weightings(i.candidates, i.final, scales, final_scale) for i in lists]
+        relations = _frequent_relations(lists, rows)
+        words = WordFeatures(sources, relations)
+        seen = [
+            words.of(item.candidates, own, row)
             for item, own, row in zip(lists, weights, rows, strict=True)
         ]
         right = [_right(item) for item in lists]
         chosen = [(h[row], w[row]) for (h, w), row in zip(right, rows, strict=True)]
-        head = Logistic.fit(
-            names,
-            np.concatenate([features for features, _ in words]),
-            np.concatenate([heads for heads, _ in chosen]),
-        )
-        label = Logistic.fit(
-            names,
-            np.concatenate([features for _, features in words]),
-            np.concatenate([labels for _, labels in chosen]),
+        head, label = (
+            Logistic.fit(
+                words.names,
+                np.concatenate([features[kind] for features in seen]),
+                np.concatenate([hits[kind] for hits in chosen]),
+                n_kinds=words.n_kinds,
+            )
+            for kind in (0, 1)
         )
         features = [
-            _tree_features(item.candidates, own, row, head.probabilities(h), label.probabilities(w))
-            for item, own, row, (h, w) in zip(lists, weights, rows, words, strict=True)
+            tree_features(item.candidates, own, row, head.probabilities(h), label.probabilities(w))
+            for item, own, row, (h, w) in zip(lists, weights, rows, seen, strict=True)
         ]
         whole = np.array([bool(heads.all() and labels.all()) for heads, labels in chosen])
         temperature, share = _fit_others(lists, rows, right, final_scale)
@@ -294,9 +339,10 @@ class Calibration:
             final_scale=final_scale,
             head=head,
             label=label,
-            tree=Logistic.fit([*names, HEADS, LABELS], np.stack(features), whole),
+            tree=Logistic.fit(tree_feature_names(sources), np.stack(features), whole),
             others_temperature=temperature,
             others_share=share,
+            relations=relations,
         )
 
     # Storage
@@ -311,7 +357,9 @@ class Calibration:
             "tree": self.tree.to_dict(),
             "others_temperature": self.others_temperature,
             "others_share": self.others_share,
+            "relations": None if self.relations is None else list(self.relations),
             "adjusted": {kind: model.to_dict() for kind, model in self.adjusted.items()},
+            "informed": {kind: model.to_dict() for kind, model in self.informed.items()},
         }
 
     @classmethod
@@ -325,84 +373,66 @@ class Calibration:
                 raise ValueError(f"a scale of confidence is {value}, expected a positive number")
         if not 0 <= share <= 1:
             raise ValueError(f"others_share is {share}, expected 0 to 1")
-        names = _names(list(scales))
-        adjusted = {  # which earlier versions did not do
-            kind: Logistic.from_dict(model, [OF_MODEL])
-            for kind, model in dict(data.get("adjusted", {})).items()
-        }
-        if not adjusted.keys() <= set(KINDS):
-            raise ValueError(f"confidence is adjusted of {list(adjusted)}, expected {KINDS}")
-        if any(model.weights[OF_MODEL] < 0 for model in adjusted.values()):
-            raise ValueError("confidence is adjusted by a negative factor, expected none")
+        relations = data.get("relations")  # which earlier versions did not look at
+        if relations is not None:
+            if not all(isinstance(name, str) for name in relations):
+                raise TypeError(f"relations of confidence are {relations}, expected strings")
+            relations = tuple(relations)
+        names = WordFeatures(list(scales), relations).names
         return cls(
             scales=scales,
             final_scale=final_scale,
             head=Logistic.from_dict(data["head"], names),
             label=Logistic.from_dict(data["label"], names),
-            tree=Logistic.from_dict(data["tree"], [*names, HEADS, LABELS]),
+            tree=Logistic.from_dict(data["tree"], tree_feature_names(list(scales))),
             others_temperature=temperature,
             others_share=share,
-            adjusted=adjusted,
+            relations=relations,
+            adjusted=_adjustments(data.get("adjusted", {}), [OF_MODEL]),
+            informed=_adjustments(data.get("informed", {}), [OF_MODEL, OF_PARSERS]),
         )
 
 
-def log_odds(shares: Float64) -> Float64:
-    """log(p / (1 - p)) of each share, both sums raised by FLOOR."""
-    return np.log((shares + FLOOR) / (1.0 - shares + FLOOR))
+def _adjustment(names: Sequence[str], features: Float64, right: Bools) -> Logistic | None:
+    """Of float64[m, d] and bool[m]; None where too little can be learnt from."""
+    if not LEAST_ADJUSTED <= right.sum() <= len(right) - LEAST_ADJUSTED:
+        return None
+    model = Logistic.fit(names, features, right)
+    # What would turn sure ones into unsure ones was learnt from noise.
+    return model if all(weight > 0 for weight in model.weights.values()) else None
 
 
-def _names(sources: Sequence[str]) -> list[str]:
-    """Of the weightings, in the order of `_weightings`."""
-    of_trees = [FINAL, *([COMBINER] if COMBINER in sources else [])]
-    return [*(f"{name} {t:g}" for name in of_trees for t in TEMPERATURES), PARSERS, VOTES]
+def _adjustments(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Logistic]:
+    """Stored ones, which earlier versions have none of.  Raises ValueError for strange ones."""
+    found = {kind: Logistic.from_dict(model, names) for kind, model in dict(data).items()}
+    if not found.keys() <= set(KINDS):
+        raise ValueError(f"confidence is adjusted of {list(found)}, expected {KINDS}")
+    if any(weight < 0 for model in found.values() for weight in model.weights.values()):
+        raise ValueError("confidence is adjusted by a negative factor, expected none")
+    return found
 
 
-def _weightings(
-    candidates: CandidateList, final: Float64, scales: Mapping[str, float], final_scale: float
-) -> Float64:
-    """What weighs the candidates: float64[q, k], each row sums to 1.
+def _marginals(arcs: Float64) -> dict[str, Float64]:
+    """By kinds, the log-odds of what parsers say of arcs, float64[n, 2]; NaN where it is not known.
 
-    The final scores' softmax at every temperature, in units of their spread; the same of the
-    combiner's, where there is one; the mean of the parsers' own; the share of parsers whose own
-    tree a candidate is.
+    Of the whole tree that all arcs are right, words being independent.
     """
-    rows = [_softmax(final, final_scale * t) for t in TEMPERATURES]
-    parsers = {name: scale for name, scale in scales.items() if name != COMBINER}
-    if COMBINER in scales:
-        rows += list(candidate_weights(candidates, {COMBINER: scales[COMBINER]})[:-1])
-    each = len(TEMPERATURES) + 1
-    own = candidate_weights(candidates, parsers).reshape(len(parsers), each, len(candidates))
-    return np.stack([*rows, own[:, -2].mean(axis=0), own[:, -1].mean(axis=0)])
+
+    def odds(p: Float64) -> Float64:
+        return np.asarray(np.log((p + LEAST_ODDS) / (1.0 - p + LEAST_ODDS)))
+
+    heads, labels = arcs.T
+    return {"head": odds(heads), "label": odds(labels), "tree": odds(np.asarray(np.prod(arcs)))}
 
 
-def _softmax(scores: Float64, temperature: float) -> Float64:
-    powers = np.exp((scores - scores.max()) / temperature)
-    return powers / powers.sum()
-
-
-def _shares(weights: Float64, same: NDArray[np.bool_]) -> Float64:
-    """The weight of the candidates that are the same, float64[q, ...] of bool[k, ...]."""
-    # Not by BLAS, whose sums depend on the number of threads.
-    shares = np.einsum("qk,k...->q...", weights, same.astype(np.float64), optimize=False)
-    return np.clip(shares, 0.0, 1.0)
-
-
-def _word_features(
-    candidates: CandidateList, weights: Float64, row: int
-) -> tuple[Float64, Float64]:
-    """Of each word of a candidate, for its head and its label: two of float64[n, q]."""
-    heads = _shares(weights, candidates.heads == candidates.heads[row])
-    labels = _shares(weights, candidates.labels == candidates.labels[row])
-    return log_odds(heads).T, log_odds(labels).T
-
-
-def _tree_features(
-    candidates: CandidateList, weights: Float64, row: int, heads: Float64, labels: Float64
-) -> Float64:
-    """Of a candidate with these probabilities of its words, float64[n]: float64[q + 2]."""
-    same = np.arange(len(candidates)) == row  # candidates are distinct trees
-    products = np.exp([np.log(heads).sum(), np.log(labels).sum()])
-    return log_odds(np.concatenate([_shares(weights, same), products]))
+def _frequent_relations(lists: Sequence[HeldOut], rows: Sequence[int]) -> tuple[str, ...]:
+    """Those of LEAST_WORDS words of the chosen trees, sorted."""
+    counts = Counter(
+        label
+        for item, row in zip(lists, rows, strict=True)
+        for label in item.candidates.deprels(row)
+    )
+    return tuple(sorted(name for name, count in counts.items() if count >= LEAST_WORDS))
 
 
 def _right(item: HeldOut) -> tuple[Bools, Bools]:
@@ -417,7 +447,7 @@ def _others(final: Float64, row: int, temperature: float) -> Float64:
     out = np.zeros(len(final))
     others = np.arange(len(final)) != row
     if others.any():
-        out[others] = _softmax(final[others], temperature)
+        out[others] = softmax(final[others], temperature)
     return out
 
 

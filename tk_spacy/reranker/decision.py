@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.well_formed import Repair, needed_repairs, with_repairs
+from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.constraints import WordFacts
 from tk_spacy.utils.array_types import Float64
 
@@ -33,6 +34,11 @@ class Decision:
     def row(self) -> int:
         """Of the chosen tree; of equally good ones the first."""
         return int(np.where(self.eligible, self.final, -np.inf).argmax())
+
+    def chosen(self, sentence: Sentence) -> Sentence:
+        """The sentence with the chosen tree."""
+        row = self.row
+        return sentence.with_tree(self.candidates.heads[row], self.candidates.deprels(row))
 
     @property
     def order(self) -> list[int]:

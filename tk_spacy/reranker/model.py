@@ -23,6 +23,7 @@ from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
 from tk_spacy.features.templates import add_scores
 from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kbest.marginals import ArcProbabilities
 from tk_spacy.kbest.well_formed import best_formed
 from tk_spacy.kernels.hashed_kernel import KernelMap
 from tk_spacy.kernels.scorer import SupportScorer
@@ -297,16 +298,41 @@ class Reranker(StoredModel):
         return Decision(longer, self.penalized(sentence, longer, final), eligible, repairs)
 
     def confidence(
-        self, candidates: CandidateList, final: Float64, row: int | None = None
+        self,
+        candidates: CandidateList,
+        final: Float64,
+        row: int | None = None,
+        *,
+        arcs: Float64 | None = None,
     ) -> Confidence | None:
         """How sure a choice is; None for a model without calibration.
 
         candidates: a completed list, such as a decision's.  final: float64[k], its final scores.
         row: of the candidate, by default the best.
+        arcs: float64[n, 2], how likely its arcs are to the parsers (see `kbest.marginals`), where
+            that is known.
         """
         if self.calibration is None:
             return None
-        return self.calibration.confidence(candidates, final, row)
+        return self.calibration.confidence(candidates, final, row, arcs=arcs)
+
+    def confidences(
+        self, decided: Sequence[tuple[Sentence, Decision]], arcs: ArcProbabilities | None = None
+    ) -> list[Confidence | None]:
+        """How sure the choices for some sentences are; None each without calibration.
+
+        arcs: how likely the parsers find any arcs, where they can be asked.
+        """
+        calibration = self.calibration
+        if calibration is None:
+            return [None] * len(decided)
+        likely: Sequence[Float64 | None] = [None] * len(decided)
+        if arcs is not None and calibration.informed:
+            likely = arcs([decision.chosen(sentence) for sentence, decision in decided])
+        return [
+            calibration.confidence(made.candidates, made.final, made.row, arcs=own)
+            for (_, made), own in zip(decided, likely, strict=True)
+        ]
 
     def choices(
         self,

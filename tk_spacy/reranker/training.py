@@ -21,6 +21,7 @@ from tk_spacy.features.encoder import ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kbest.marginals import ArcProbabilities
 from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, HeldOut
@@ -260,6 +261,7 @@ def train_reranker(
     calibration_folds: int = 0,
     dev: tuple[Sequence[Sentence], Sequence[CandidateList]] | None = None,
     penalties: bool = True,
+    arcs: ArcProbabilities | None = None,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -276,6 +278,7 @@ def train_reranker(
     dev: sentences with right trees, and their lists as the reranker is to get them, by which
         penalties on ill-formed trees are tuned, and confidence is adjusted; None for neither.
     penalties: whether to tune some.
+    arcs: how likely the parsers that made dev's lists find any arcs, for confidence.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -338,7 +341,10 @@ def train_reranker(
         ]
         calibration = Calibration.fit(held)
         if dev is not None:
-            calibration = calibration.adjusted_to(decided(reranker, *dev, n_threads=n_threads))
+            chosen = decided(reranker, *dev, n_threads=n_threads)
+            calibration = calibration.adjusted_to(
+                chosen, None if arcs is None else arcs([item.chosen for item in chosen])
+            )
         reranker = replace(reranker, calibration=calibration)
     return reranker, stats
 

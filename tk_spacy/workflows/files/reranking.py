@@ -11,8 +11,9 @@ from itertools import tee
 from typing import NamedTuple
 
 from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_label
+from tk_spacy.kbest.marginals import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
@@ -28,6 +29,7 @@ from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, Sentenc
 from tk_spacy.workflows.model import Model, Parsers, PipelineLoader, pipeline_loader
 
 REPORT_EVERY = 50
+ASKED_AT_A_TIME = 128
 
 
 class Decided(NamedTuple):
@@ -124,7 +126,7 @@ class FileReranker(FileWorker):
         elif self.model.external_parsers:
             # Lists of whole sentences: files know of no pieces.
             ours, again = tee(sentences)
-            yield from self._decided(zip(ours, self._lists(job, again), strict=True))
+            yield from self._decided(zip(ours, self._lists(job, again), strict=True), self._arcs)
         else:
             # Long sentences in pieces, of which each has its own choice.
             for sentence, of_pieces in by_sentence(sentences, partial(self._of_pieces, job)):
@@ -138,22 +140,35 @@ class FileReranker(FileWorker):
 
     def _of_pieces(self, job: Job, pieces: Iterable[Sentence]) -> Generator[Decided, None, None]:
         pieces, again = tee(pieces)
-        return self._decided(zip(pieces, self._lists(job, again), strict=True))
+        return self._decided(zip(pieces, self._lists(job, again), strict=True), self._arcs)
 
-    def _decided(self, pairs: Iterable[Pair]) -> Generator[Decided, None, None]:
-        reranker = self.model.reranker
-        decisions = reranker.decisions(
+    @property
+    def _arcs(self) -> ArcProbabilities | None:
+        return arc_probabilities([] if self._own is None else self._own.sources)
+
+    def _decided(
+        self, pairs: Iterable[Pair], arcs: ArcProbabilities | None = None
+    ) -> Generator[Decided, None, None]:
+        """The choices; arcs: how likely the parsers find any arcs, where they are there."""
+        decisions = self.model.reranker.decisions(
             pairs, n_threads=self.n_threads, well_formed=self.well_formed
         )
         with closing(decisions):
-            for sentence, decision in decisions:
-                trees, row = decision.candidates, decision.row
-                sure = reranker.confidence(trees, decision.final, row) if self.confidence else None
-                final = trees.heads[row], trees.deprels(row)
-                base = final
-                if row != trees.base:
-                    base = trees.heads[trees.base], trees.deprels(trees.base)
-                yield Decided(sentence, base, final, sure)
+            # Parsers are asked of many sentences at a time, where they are asked.
+            most = ASKED_AT_A_TIME if self.confidence else 1
+            for batch in in_batches(
+                decisions, lambda item: item[1].candidates.heads.size, most=most
+            ):
+                known: Sequence[Confidence | None] = [None] * len(batch)
+                if self.confidence:
+                    known = self.model.reranker.confidences(batch, arcs)
+                for (sentence, decision), sure in zip(batch, known, strict=True):
+                    trees, row = decision.candidates, decision.row
+                    final = trees.heads[row], trees.deprels(row)
+                    base = final
+                    if row != trees.base:
+                        base = trees.heads[trees.base], trees.deprels(trees.base)
+                    yield Decided(sentence, base, final, sure)
 
     @staticmethod
     def _joined(pieces: Sequence[Confidence | None]) -> Confidence | None:

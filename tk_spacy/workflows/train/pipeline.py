@@ -20,6 +20,7 @@ from tk_spacy.about import __version__
 from tk_spacy.evaluation.report import Curve, PartReport, RunTime, TrainReport
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.marginals import ArcProbabilities, arc_probabilities
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.names import FILE, SPACY
 from tk_spacy.reranker.assessment import Choices, assess
@@ -88,8 +89,9 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         lists, kernel = proposals.lists, system.kernel
         notes = [*plan.told, *plan.notes, *system.notes]
         choices: dict[str, list[Choices]] = {name: [] for name in plan.parts}
+        arcs = arc_probabilities(proposals.sources)
         parts = {
-            name: _assess(run, plan, part, lists[name], system.base, kernel, choices[name])
+            name: _assess(run, plan, part, lists[name], system.base, kernel, choices[name], arcs)
             for name, part in plan.parts.items()
             if name != "train"
         }
@@ -147,7 +149,8 @@ def _train_system(run: Stages, plan: Plan) -> System:
         if plan.dev and (options.penalties or options.calibration_folds):
             given = zip(plan.dev, lists["dev"], strict=True)
             dev = [t if combiner is None else combiner.extended(s, t) for s, t in given]
-    base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings)
+    arcs = arc_probabilities(proposals.sources)
+    base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings, arcs)
     examples = None
     if options.examples and len(kernel.support):
         examples = Examples.of(kernel.support, plan.parts["train"].sentences)
@@ -164,11 +167,13 @@ def _train_rerankers(
     lists: Sequence[CandidateList],
     dev: Sequence[CandidateList] | None,
     settings: Settings,
+    arcs: ArcProbabilities | None,
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one.
 
     lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties or
         adjusts confidence.
+    arcs: how likely the parsers find any arcs.
     """
     options = plan.options
     train = plan.parts["train"].sentences
@@ -200,6 +205,7 @@ def _train_rerankers(
             calibration_folds=options.calibration_folds if can_fit() else 0,
             dev=None if dev is None else (plan.dev, dev),
             penalties=options.penalties,
+            arcs=arcs,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )
@@ -221,6 +227,7 @@ def _assess(
     base: Reranker | None,
     kernel: Reranker,
     choices: list[Choices],
+    arcs: ArcProbabilities | None,
 ) -> PartReport:
     with run.stage(f"scoring {part.name}") as report:
         return assess(
@@ -232,6 +239,7 @@ def _assess(
             n_threads=plan.options.threads,
             progress=report,
             choices=choices,
+            arcs=arcs,
         )
 
 
