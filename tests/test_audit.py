@@ -146,7 +146,13 @@ def test_audit_writes_a_page_with_trees_and_reasons(treebank: Path, tmp_path: Pa
     assert "Breaks rules of UD: too-many-subjects." in first
     assert "A NOUN after the VERB that it hangs on is obj 31 times elsewhere" in first
     assert first.count("<svg") == 2  # as proposed, and as annotated
-    assert "✗ nsubj of <bdi>3 like</bdi>" in first
+    assert "? nsubj of <bdi>3 like</bdi>" in first
+    assert "✗" not in page
+    asked = re.findall(r'<mark class="asked">([^<]+)<span class="unseen"> \(word in', first)
+    assert asked == [ANIMALS[34 % 8]]
+    assert first.count('<rect class="tk-asked"') == 2
+    assert str(treebank.parent) not in page  # nobody's folders
+    assert f"{treebank.name}: " in page
     assert "Parsers: none." in page
     assert "&lt;b&gt;&amp;owls" in page
     assert "<b>" not in page

@@ -168,7 +168,9 @@ def test_cli_explain_writes_a_page_of_its_own(tmp_path: Path) -> None:
     result = told(lists(), "--sent-id", sent_id(3), "--html", tmp_path / "page.html")
     assert result.exit_code == 0, result.output
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert text.count("<svg") == text.count("</svg>") == 2
+    # Of a long sentence a part, and below it the whole trees.
+    assert text.count("<svg") == text.count("</svg>") == 4
+    assert "<summary>The whole trees</summary>" in text
     assert "displacy-arrow tk-differs" in text or "displacy-token tk-differs" in text
     assert '<mark class="h">' in text
     assert '<mark class="m">' in text

@@ -13,8 +13,9 @@ from tk_spacy.evaluation.confusions import Confusions, confusions_table, relatio
 from tk_spacy.pages import charts
 from tk_spacy.pages.content import Charts, Folded, Section, TableBlock, Words, report_page
 from tk_spacy.pages.rendering import check_page, render, write_page
-from tk_spacy.pages.trees import compared
+from tk_spacy.pages.trees import compared, cut_out
 from tk_spacy.treebank.sentence import Sentence
+from tk_spacy.utils.short_names import short_names, shortened
 from tk_spacy.utils.tables import Column, Table
 
 EVIL = "<script>alert('x')</script>&\"{{ 1 }}"
@@ -122,11 +123,15 @@ def test_tables_of_relations_and_confusions(gold, before, after) -> None:
 def test_trees_stand_side_by_side_with_marks_beside_colours(gold, before, after) -> None:
     block = compared("t", gold[0], [before[0], after[0]], ["gold", "a", "b"], name="n", marked=[4])
     assert [tree.title for tree in block.trees] == ["gold", "a", "b"]
-    assert {tree.width for tree in block.trees} == {360}
+    assert len({tree.width for tree in block.trees}) == 1
+    assert not block.whole  # such a short sentence is drawn whole at once
     of_gold, of_a, of_b = (tree.svg for tree in block.trees)
     assert of_gold.count("tk-differs") == 4  # two words and their arcs
     assert "\u2717" not in of_gold
     assert "\u2713" not in of_gold
+    # Gold is right: its arcs have none of the colours of what is right or wrong in the others.
+    assert "tk-wrong" not in of_gold
+    assert "tk-right" not in of_gold
     assert of_a.count("tk-wrong") == 4
     assert "\u2717 nmod" in of_a
     assert "\u2713 nsubj" in of_b
@@ -135,7 +140,11 @@ def test_trees_stand_side_by_side_with_marks_beside_colours(gold, before, after)
     assert [(arc.mark, arc.deprel, arc.head) for arc in block.rows[1].arcs] == [
         ("", "obl", "2 w2"), ("\u2717 ", "nmod", "3 w3"), ("\u2717 ", "nmod", "2 w2"),
     ]  # fmt: skip
-    assert [word.form for word in block.words if word.marked] == ["w4"]
+    assert [(word.form, word.told) for word in block.words if word.mark] == [
+        ("w4", "word in question")
+    ]
+    for svg in (of_gold, of_a, of_b):  # a box around the word in question alone
+        assert svg.count("<rect") == svg.count('<rect class="tk-asked"') == 1
     assert not compared("t", gold[0], [before[0]], ["gold", "a"]).trees
 
 
@@ -145,6 +154,123 @@ def test_a_word_without_head_is_drawn_without_arc() -> None:
     block = compared("t", gold, [blank], ["gold", "a"], name="n")
     assert "displacy-arrow" not in block.trees[1].svg
     assert block.rows[0].arcs[1].head == "no word"
+
+
+def wide(words: int = 30) -> Sentence:
+    """A chain: each word hangs on the one before it."""
+    return sentence(list(range(words)), ["root", *["dep"] * (words - 1)])
+
+
+def words_of(svg: str) -> list[str]:
+    return re.findall(r'class="displacy-word"[^>]*>([^<]+)<', svg)
+
+
+def test_of_a_wide_tree_the_part_in_question_is_drawn_and_the_whole_folded_below() -> None:
+    gold = wide()
+    heads = gold.heads.copy()
+    heads[19] = 5
+    block = compared("t", gold, [gold.with_tree(heads, gold.deprels)], ["gold", "a"], name="n")
+    # Word 20 and the words beside it, and its head in each tree (19, and 5).
+    part = ["…", "w5", "…", "w19", "w20", "w21", "…"]
+    assert [words_of(tree.svg) for tree in block.trees] == [part, part]
+    assert [tree.told for tree in block.trees] == ["gold, 4 of 30 words", "a, 4 of 30 words"]
+    assert re.findall(r">(\d+ words)<", block.trees[0].svg) == ["4 words", "13 words", "9 words"]
+    assert [words_of(tree.svg) for tree in block.whole] == [list(gold.forms)] * 2
+    assert max(tree.width for tree in block.trees) < 450 < min(tree.width for tree in block.whole)
+    # Words stand in the same places of both, and a narrow screen begins with those in question.
+    places = [re.findall(r'class="displacy-word"[^>]* x="([^"]+)"', t.svg) for t in block.trees]
+    assert places[0] == places[1]
+    start, extent = block.whole[1].aim
+    middles = re.findall(r'class="displacy-word"[^>]* x="([^"]+)"', block.whole[1].svg)
+    assert float(middles[3]) < start < float(middles[4])  # from w5 to w20
+    assert float(middles[19]) < start + extent < float(middles[20])
+    # Each word that is shown has its arc; those from words that are left out are open.
+    of_gold, of_a = (tree.svg for tree in block.trees)
+    assert of_gold.count('<g class="displacy-arrow') == of_a.count('<g class="displacy-arrow') == 4
+    assert of_gold.count("tk-open") == of_a.count("tk-open") == 2  # into w5 and w19
+    assert of_a.count("tk-wrong") == 2
+    text = report_page("t", [], [Section("s", [block])])
+    assert text.index("<svg") < text.index("<summary>The whole trees</summary>")
+    identifiers = re.findall(r' id="([^"]+)"', text)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_words_that_are_asked_about_decide_what_is_drawn() -> None:
+    gold = wide()
+    other = gold.with_tree(gold.heads, ["x"] * 30)
+    block = compared("t", gold, [other], ["gold", "a"], name="n", marked=[10], beside=[28])
+    drawn = words_of(block.trees[0].svg)
+    assert drawn == ["…", "w9", "w10", "w11", "…", "w27", "w28", "w29", "w30"]
+    svg = block.trees[0].svg
+    assert svg.count('class="tk-asked"') == svg.count('class="tk-beside"') == 1
+    assert svg.index('class="tk-asked"') < svg.index(">w10<") < svg.index('class="tk-beside"')
+    marks = {word.form: word.told for word in block.words if word.mark}
+    assert marks == {"w10": "word in question", "w28": "belongs to it"}
+    text = report_page("t", [], [Section("s", [block])])
+    assert '<mark class="asked">w10<span class="unseen"> (word in question)</span></mark>' in text
+    assert '<mark class="belongs">w28<span class="unseen"> (belongs to it)</span></mark>' in text
+
+
+def test_what_of_a_sentence_is_drawn() -> None:
+    # A single word that would be left out is drawn, since the sign for it is as wide.
+    assert cut_out(30, [3, 9], [[0, 6, 6, *range(3, 30)]]) == {2, 3, 4, 6, 8, 9, 10} | {1, 5, 7}
+    assert cut_out(30, [3], [[0, 7, 7, *range(3, 30)]]) == {1, 2, 3, 4, 7}
+    assert cut_out(30, [1], [[0, *range(1, 30)]]) == {1, 2}
+    assert cut_out(30, [30], [[-1] * 30]) == {29, 30}
+    assert cut_out(13, [1], [[0] + [1] * 12]) == {1, 2}
+    assert cut_out(12, [1], [[0] + [1] * 11]) is None  # short ones are drawn whole
+    assert cut_out(30, range(1, 31), [list(range(30))]) is None
+    assert cut_out(16, [2, 5, 8, 11], [list(range(16))]) == set(range(1, 13))  # three quarters
+    assert cut_out(15, [2, 5, 8, 11], [list(range(15))]) is None
+    assert cut_out(30, [], [list(range(30))]) is None
+
+
+def test_of_very_long_sentences_the_part_alone_is_drawn() -> None:
+    gold = wide(61)
+    other = gold.with_tree(gold.heads, ["root", "x", *["dep"] * 59])
+    block = compared("t", gold, [other], ["gold", "a"], name="n")
+    assert words_of(block.trees[0].svg) == ["w1", "w2", "w3", "…"]
+    assert not block.whole
+    assert not block.drawn_whole
+    assert compared("t", gold.with_tree(gold.heads, ["y"] * 61), [gold], ["g", "a"]).trees == []
+    assert compared("t", wide(60), [], ["g"], name="n", marked=[2]).drawn_whole
+    small = compared("t", wide(60), [], ["g"], name="n", marked=[2], whole=False)
+    assert small.trees
+    assert not small.drawn_whole
+
+
+def test_doubted_arcs_are_not_called_wrong() -> None:
+    gold = sentence([2, 0], ["nsubj", "root"])
+    other = sentence([2, 0], ["obj", "root"])
+    block = compared("t", gold, [other], ["a", "b"], name="n", doubted=True)
+    assert block.trees[1].svg.count("tk-doubted") == 2
+    assert "? obj" in block.trees[1].svg
+    arc = block.rows[0].arcs[1]
+    assert (arc.verdict, arc.mark) == ("doubted", "? ")
+    assert "tk-wrong" not in block.trees[1].svg
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/home/me/a.conllu", "b/c.conllu"], ["a.conllu", "c.conllu"]),
+        (["/home/me/x/dev.conllu", "y/dev.conllu"], ["x/dev.conllu", "y/dev.conllu"]),
+        (
+            ["/d/x/z/dev.conllu", "/d/y/z/dev.conllu", "o"],
+            ["x/z/dev.conllu", "y/z/dev.conllu", "o"],
+        ),
+        (["a.conllu", "/home/me/a.conllu"], ["a.conllu", "me/a.conllu"]),
+        (["/home/me/a.conllu", "/home/me/a.conllu"], ["a.conllu", "a.conllu"]),
+        (["standard input", "."], ["standard input", "."]),
+    ],
+)
+def test_files_have_short_names_that_tell_them_apart(paths: list[str], names: list[str]) -> None:
+    assert short_names(paths) == names
+
+
+def test_paths_in_texts_are_shortened() -> None:
+    names = {"/home/me/a": "a", "/home/me/a.conllu": "a.conllu"}
+    assert shortened("/home/me/a.conllu:7 is not /home/me/a", names) == "a.conllu:7 is not a"
 
 
 def evil_page() -> str:

@@ -71,6 +71,16 @@ def test_a_page_fits_the_screen(
     assert drawn == colours[0]
     tab.picture(tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 5_000
+    if name == "evaluate":
+        # Gold arcs that differ are not of the colour of wrong ones, nor of other words.
+        gold, wrong = (
+            tab.ask(f"getComputedStyle(document.querySelector({path!r})).stroke")
+            for path in (
+                "figure:first-child .tk-differs .displacy-arc",
+                ".tk-wrong .displacy-arc",
+            )
+        )
+        assert len({gold, wrong, colours[0]}) == 3
 
 
 def test_a_page_is_used_by_keyboard(tab: Browser, pages: dict[str, Path]) -> None:

@@ -33,13 +33,15 @@ from tk_spacy.pages.content import (
     TableBlock,
     Words,
 )
-from tk_spacy.pages.trees import MOST_WORDS, compared
+from tk_spacy.pages.trees import CUT_TOLD, MOST_WORDS, compared
 from tk_spacy.utils.tables import Column, Table, show_p
 
 RELATIONS_DRAWN = 15
 CONFUSIONS_SHOWN = 20
-TREE_BYTES = 3_000_000
+TREE_BYTES = 3_500_000
 """Of all trees of a page, which stays below five megabytes with them."""
+CUT_BYTES = 1_000_000
+"""Of these, kept for parts of long trees: they are what is looked at."""
 _PARTS = {
     "length": "Score by distance of the head",
     "sentence": "Score by length of the sentence",
@@ -129,10 +131,11 @@ class Analysis:
             Words(
                 "Open a confusion for its sentences: the gold tree beside "
                 + " and ".join(shown)
-                + ". Arcs that differ are bold; those that are wrong have a cross and are dashed, "
-                "those that are right a check mark."
+                + ". Words with the confusion stand in boxes. Arcs that differ are bold; wrong "
+                "ones have a cross and are dashed, right ones a check mark."
             )
         )
+        blocks.append(Words(CUT_TOLD))
         for number, (confusion, examples) in enumerate(zip(found, drawn, strict=True), 1):
             told = f"{len(examples)} of {confusion.sentences:,} sentences with it"
             if len(shown) > 1:
@@ -149,8 +152,8 @@ class Analysis:
         if undrawn:
             blocks.append(
                 Words(
-                    f"{undrawn} of the sentences have no drawings, to keep the page small, or as "
-                    f"they have more than {MOST_WORDS} words."
+                    f"{undrawn} of the sentences are not drawn, or not whole, to keep the page "
+                    f"small, or as they have more than {MOST_WORDS} words."
                 )
             )
         return Section(title, blocks)
@@ -243,7 +246,7 @@ def _risk_table(name: str, kinds: Mapping[str, ConfidenceScores]) -> Table:
 def _examples(
     confusions: Sequence[Confusion], names: Sequence[str], *, prefix: str
 ) -> tuple[list[list[ExampleBlock]], int]:
-    """The blocks of each confusion's examples, and how many of them have no drawings.
+    """The blocks of each confusion's examples, and how many of them are not drawn whole.
 
     The first of each confusion are drawn before the second ones, as far as there is room.
     """
@@ -254,11 +257,13 @@ def _examples(
             if example is None:
                 continue
             name = f"{prefix}tree-{next(numbers)}"
-            fits = room > 0 and len(example.gold) <= MOST_WORDS
-            made[place, rank] = block = _example(example, names, name=name if fits else "")
+            made[place, rank] = block = _example(
+                example, names, name=name if room > 0 else "", whole=room > CUT_BYTES
+            )
+            trees = [*block.trees, *block.whole]
             # In bytes: few letters of some treebanks take one.
-            room -= sum(len(tree.svg.encode("utf-8", "replace")) for tree in block.trees)
-            undrawn += not fits
+            room -= sum(len(tree.svg.encode("utf-8", "replace")) for tree in trees)
+            undrawn += not block.drawn_whole
     blocks = [
         [made[place, rank] for rank in range(len(of.examples))]
         for place, of in enumerate(confusions)
@@ -266,7 +271,8 @@ def _examples(
     return blocks, undrawn
 
 
-def _example(example: Example, names: Sequence[str], *, name: str) -> ExampleBlock:
+def _example(example: Example, names: Sequence[str], *, name: str, whole: bool) -> ExampleBlock:
     known = example.gold.sent_id
     title = f"Sentence {example.number}" + (f" ({known})" if known else "")
-    return compared(title, example.gold, example.systems, names, marked=example.words, name=name)
+    trees = example.systems
+    return compared(title, example.gold, trees, names, marked=example.words, name=name, whole=whole)

@@ -59,24 +59,38 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class DrawnTree:
-    """A tree as SVG, its title, and its width in pixels: wide ones stand below each other."""
+    """A tree as SVG, its title, and its width in pixels: wide ones stand below each other.
+
+    told: its title for who does not see it.  aim: where that part begins which is to be seen first
+    where there is not room for all, and its width, in pixels.
+    """
 
     title: str
     svg: Markup
     width: int
+    told: str
+    aim: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a sentence, which may be marked."""
+    """A word of a sentence.
+
+    mark: "asked" where the sentence is shown for its sake, "belongs" where it belongs to that.
+    """
 
     form: str
-    marked: bool = False
+    mark: str = ""
+
+    @property
+    def told(self) -> str:
+        """The mark in words, for who does not see it."""
+        return {"asked": "word in question", "belongs": "belongs to it"}.get(self.mark, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A word's arc in words.  verdict: "right", "wrong", empty for gold; mark: its sign."""
+    """A word's arc in words.  verdict: "right", "wrong", "doubted", "" for gold; mark: its sign."""
 
     head: str
     deprel: str
@@ -95,7 +109,10 @@ class WordRow:
 
 @dataclass(frozen=True, slots=True)
 class ExampleBlock:
-    """A sentence with its trees side by side, which may be left out, and the arcs that differ."""
+    """A sentence with its trees side by side, which may be left out, and the arcs that differ.
+
+    trees: parts of them where `part` says so, `whole` the whole ones then, if these are drawn.
+    """
 
     kind: ClassVar[str] = "example"
     title: str
@@ -103,6 +120,13 @@ class ExampleBlock:
     names: Sequence[str]
     rows: Sequence[WordRow]
     trees: Sequence[DrawnTree] = ()
+    whole: Sequence[DrawnTree] = ()
+    part: bool = False
+
+    @property
+    def drawn_whole(self) -> bool:
+        """Whether the whole trees can be seen."""
+        return bool(self.whole) if self.part else bool(self.trees)
 
 
 @dataclass(frozen=True, slots=True)

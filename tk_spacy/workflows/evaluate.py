@@ -24,6 +24,7 @@ from tk_spacy.evaluation.report import MORE_SCORE_COLUMNS, bootstrap_note, score
 from tk_spacy.evaluation.well_formed import Violated, violations_table
 from tk_spacy.treebank.conllu import read_conllu
 from tk_spacy.treebank.data_notes import Blanks
+from tk_spacy.utils.short_names import short_names
 from tk_spacy.utils.tables import Table
 
 
@@ -52,9 +53,16 @@ class Evaluation:
     violations: tuple[Mapping[str, int], ...] = ()
 
     @property
+    def short(self) -> dict[str, str]:
+        """The short name of each file."""
+        paths = [self.gold, *(name for name, _ in self.systems)]
+        return dict(zip(paths, short_names(paths), strict=True))
+
+    @property
     def names(self) -> list[str]:
-        """The systems' names, each once."""
-        return _unique([name for name, _ in self.systems])
+        """The systems' short names, each once."""
+        short = self.short
+        return _unique([short[name] for name, _ in self.systems])
 
     def compared(self, metric: str) -> tuple[Bootstrap, ...]:
         """The comparisons by a metric."""
@@ -67,7 +75,7 @@ class Evaluation:
         names = self.names
         scores = {name: row for name, (_, row) in zip(names, self.systems, strict=True)}
         first = self.systems[0][1]
-        title = f"Scores against {self.gold}"
+        title = f"Scores against {self.short[self.gold]}"
         if not notes:
             return scores_table(title, scores, columns=MORE_SCORE_COLUMNS)
         told = [

@@ -11,12 +11,17 @@ from tk_spacy.pages.analysis import Analysis, comparisons_table, confidence_sect
 from tk_spacy.pages.content import Section, TableBlock, Words, report_page
 from tk_spacy.pages.versions import versions_table
 from tk_spacy.treebank.conllu import read_conllu
+from tk_spacy.utils.short_names import shortened
 from tk_spacy.utils.tables import Cell, Column, Table
 from tk_spacy.utils.workdir import fingerprint
 from tk_spacy.workflows.evaluate import Evaluation
 
 METRICS = ("uas", "las")
 """Whose differences are tested, whichever the command shows."""
+NO_TIMES = (
+    "Times: the files do not say how long their trees took. `parse` and `rerank` tell it when they "
+    "are done, and the page of a training has that of each stage."
+)
 
 
 def find_confusions(gold: Path, systems: Sequence[Path]) -> Confusions:
@@ -39,7 +44,7 @@ def page(
     result: of `evaluate` by PAGE_GROUPINGS at least.  confusions: of the same files.
     files: gold and systems, where they can be read.  groupings: further ones to show.
     """
-    names = result.names
+    names, short = result.names, result.short
     analysis = Analysis(names, result.breakdowns, confusions)
     sure = dict(zip(names, result.confidence, strict=False))
     counts = dict(zip(("gold", *names), result.violations, strict=True))
@@ -54,8 +59,9 @@ def page(
     settings: dict[str, Cell] = {
         "bootstrap samples": result.samples, "bootstrap seed": result.seed,
     }  # fmt: skip
+    notes = [shortened(note, short) for note in result.notes]
     sections = [
-        Section("Scores", [*scores, *map(Words, result.notes)]),
+        Section("Scores", [*scores, *map(Words, notes)]),
         *analysis.sections(groupings),
         analysis.confusion_section(),
         confidence_section(sure),
@@ -63,16 +69,17 @@ def page(
         Section(
             "Files, settings and versions",
             [
-                TableBlock(_files_table([result.gold, *names], files)),
+                TableBlock(_files_table([short[result.gold], *names], files)),
                 TableBlock(_settings_table(settings)),
                 TableBlock(versions_table()),
+                Words(NO_TIMES),
             ],
         ),
     ]
     of = result.systems[0][1]
     lead = [
-        f"{', '.join(names)} against {result.gold}: {of.sentences:,} sentences, {of.words:,} "
-        f"words, {of.words_nopunct:,} of them no punctuation."
+        f"{', '.join(names)} against {short[result.gold]}: {of.sentences:,} sentences, "
+        f"{of.words:,} words, {of.words_nopunct:,} of them no punctuation."
     ]
     return report_page("Evaluation of dependency trees", lead, sections)
 

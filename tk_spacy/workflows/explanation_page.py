@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from tk_spacy.pages.content import DrawnTree
 from tk_spacy.pages.rendering import render
-from tk_spacy.pages.trees import drawn_tree
+from tk_spacy.pages.trees import CUT_TOLD, cut_out, drawn_tree
 from tk_spacy.reranker.explain import Explanation
+from tk_spacy.utils.short_names import short_names
 from tk_spacy.workflows.explain import ExplainedSentence
 from tk_spacy.workflows.explanation_words import (
     arc_line,
@@ -26,36 +28,58 @@ def page(made: ExplainedSentence) -> str:
     """The page, as text."""
     explanation = made.explanation
     differing = set(explanation.differing)
-    trees = [
-        drawn_tree(
-            f"{tree.role}: final score {tree.score:.4f}, rank {tree.rank} of "
-            f"{explanation.n_candidates}" + (f"; breaks {broken}" if broken else ""),
-            explanation.forms,
-            explanation.upos,
-            tree.heads,
-            tree.deprels,
-            differing=differing,
-            name=f"tree{number}",
-        )
-        for number, tree in enumerate(explanation.trees)
-        for broken in [broken_words(tree)]
-    ]
+    n = len(explanation.forms)
+    shown = cut_out(n, differing, [tree.heads for tree in explanation.trees])
+    parts = {"": shown} if shown is None else {"": shown, "-whole": None}
+    drawn = {
+        ending: _drawn(explanation, differing, words, ending) for ending, words in parts.items()
+    }
     return render(
         "explanation.html",
         generator="tk-spacy explain",
-        title=explanation.sent_id or made.file,
+        title=explanation.sent_id or short_names([made.file])[0],
         words=[
             {"form": form, "differs": i in differing}
             for i, form in enumerate(explanation.forms, start=1)
         ],
         source=source_line(made),
-        trees=trees,
+        trees=drawn[""],
+        whole=drawn.get("-whole", ()),
+        cut_told=CUT_TOLD,
         roles=[tree.role for tree in explanation.trees],
-        compared=len(trees) > 1,
+        compared=len(explanation.trees) > 1,
         rows=_component_rows(explanation),
         features=_feature_tables(explanation),
         arcs=_arcs(explanation),
     )
+
+
+def _drawn(
+    explanation: Explanation, differing: set[int], shown: Collection[int] | None, ending: str
+) -> list[DrawnTree]:
+    """The trees, or the words of them that are shown."""
+    trees = []
+    for number, tree in enumerate(explanation.trees):
+        title = (
+            f"{tree.role}: final score {tree.score:.4f}, rank {tree.rank} of "
+            f"{explanation.n_candidates}"
+        )
+        if broken := broken_words(tree):
+            title += f"; breaks {broken}"
+        trees.append(
+            drawn_tree(
+                title,
+                explanation.forms,
+                explanation.upos,
+                tree.heads,
+                tree.deprels,
+                differing=differing,
+                shown=shown,
+                room_for=[(other.heads, other.deprels) for other in explanation.trees],
+                name=f"tree{number}{ending}",
+            )
+        )
+    return trees
 
 
 def _shown(values: Sequence[float]) -> list[str]:

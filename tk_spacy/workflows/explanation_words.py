@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tk_spacy.reranker.explain import ExplainedTree, Explanation
 from tk_spacy.reranker.influences import Influence
+from tk_spacy.utils.short_names import short_names
 from tk_spacy.workflows.explain import ExplainedSentence
 
 MOST_FEATURES = 10
@@ -19,7 +20,8 @@ FEATURES: Mapping[str, Callable[[ExplainedTree], Mapping[str, float]]] = {
 
 def source_line(made: ExplainedSentence) -> str:
     """Where sentence and model come from, in one line."""
-    parts = [f"sentence of {made.file}", f"model {made.model}"]
+    (file,), (model,) = short_names([made.file]), short_names([made.model])
+    parts = [f"sentence of {file}", f"model {model}"]
     if made.treebank:
         parts.append(f"examples of {made.treebank}")
     if made.licence:
