@@ -405,6 +405,19 @@ def test_a_treebank_without_upos_is_refused() -> None:
         make_tagger("bilstm").check(blank)
 
 
+def test_a_training_keeps_the_loss_of_each_epoch() -> None:
+    curve = trained().about["curve"]
+    assert curve["of"] == "loss a word, all columns together"
+    # Sentences of 5 rows, 12 of them a batch: 120 updates are 12 epochs.
+    assert len(curve["values"]) == 12
+    assert curve["values"][0] > 2 * curve["values"][-1] > 0
+    # A tagger that learns next to nothing stays at the loss of one that guesses.
+    idle = train_bilstm_tagger(language(), settings=replace(SMALL, rate=1e-6, steps=30))
+    guessing = sum(np.log(size) for size in idle.labels.sizes)
+    assert len(idle.about["curve"]["values"]) == 3
+    assert idle.about["curve"]["values"] == pytest.approx([guessing] * 3, rel=0.1)
+
+
 def test_small_treebanks_are_read_more_often() -> None:
     reported: list[tuple[int, int]] = []
     settings = replace(SMALL, steps=25, batch=30)

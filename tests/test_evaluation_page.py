@@ -85,6 +85,11 @@ def test_evaluate_writes_a_page(tmp_path: Path, systems: tuple[Path, Path]) -> N
     assert again.exit_code == 0
     assert where.read_text(encoding="utf-8") == text
     assert len(text.encode()) < 5_000_000
+    assert "files do not say how long their trees took" in text
+    # Names tell the files, and nobody's folders.
+    for path in (treebank()["test"], *systems):
+        assert path.name in text
+        assert str(path.parent) not in text
 
 
 def test_evaluate_writes_a_page_to_standard_output(systems: tuple[Path, Path]) -> None:
@@ -181,6 +186,48 @@ def test_a_training_page_without_sentences_holds_none() -> None:
     for text in (shown, bare):
         assert "Probabilities on dev" in text
         assert "x: y" in text
+
+
+def test_a_training_page_has_curves_by_epochs_and_by_steps() -> None:
+    _, report = lists_training()
+    curves = {
+        "a parser": Curve("loss", (2.0, 1.5, 1.25)),
+        "spacy parser": Curve("LAS", (5, 7), 200),
+    }
+    assert TrainReport.from_dict(replace(report, curves=curves).to_dict()).curves == curves
+    text = page(replace(report, parts={"dev": report.parts["dev"]}, curves=curves), trees())
+    assert "LAS by step. spacy parser: 5 at 200 to 7 at 400." in text
+    assert "loss by epoch. a parser: 2 at 1 to 1.25 at 3." in text
+    assert "spacy parser: LAS; a row is 200 steps" in text
+    shown = re.sub(r"<[^>]+>|\s", " ", text)
+    assert "3 1.250 " in " ".join(shown.split())
+
+
+def test_a_training_page_tells_the_times_of_all_that_was_trained() -> None:
+    _, report = lists_training()
+    run = replace(
+        report.run_time,
+        parsers={"biaffine": {"whole": 61.0, "folds": 200.0}},
+        parser_speeds={"biaffine": 900.0, "all": 900.0},
+        tagger={"whole": 7.0, "folds": 23.0, "tokenizer": 3.0},
+    )
+    about = {**report.about, "tagger": {"kind": "bilstm"}}
+    report = replace(report, run_time=run, about=about, parts={"dev": report.parts["dev"]})
+    shown = " ".join(re.sub(r"<[^>]+>|\s", " ", page(report, trees())).split())
+    assert "biaffine parser" in shown
+    assert "bilstm tagger 7.00 s 23.0 s" in shown.replace(" - ", " ")
+    assert "tokenizer 3.00 s" in shown.replace(" - ", " ")
+    for stage in report.run_time.stages:
+        assert f"{stage} " in shown
+
+
+def test_a_training_page_names_no_folders() -> None:
+    _, report = lists_training()
+    about = {**report.about, "pipeline": "/home/me/pipelines/en", "more": {"a": ["/home/me/x", 1]}}
+    text = page(replace(report, parts={"dev": report.parts["dev"]}, about=about), trees())
+    assert "/home" not in text
+    assert re.search(r"pipeline</th>\s*<td[^>]*>en</td>", text)
+    assert "x, 1" in text
 
 
 def test_a_training_page_without_matplotlib_has_tables_alone(

@@ -178,6 +178,22 @@ def trained() -> ProjectiveParser:
     return train_projective_parser(SENTENCES, settings=ProjectiveSettings(**QUICK))
 
 
+def test_projective_parser_keeps_how_many_heads_it_found_in_each_epoch() -> None:
+    curve = trained().about["curve"]
+    assert curve["of"] == "training words given their head, %"
+    assert len(curve["values"]) == QUICK["epochs"]
+    assert 0 < curve["values"][0] < curve["values"][-1] <= 100
+    # Of one sentence read again and again all are found in the end, and before the first update
+    # those that the search finds with weights of 0.
+    one = train_projective_parser(
+        SENTENCES[:1], settings=ProjectiveSettings(**{**QUICK, "epochs": 8, "cost": 0.0})
+    )
+    first, *_, last = one.about["curve"]["values"]
+    words = len(SENTENCES[0])
+    assert first * words / 100 == pytest.approx(round(first * words / 100), abs=0.01)
+    assert first < last == 100
+
+
 def test_projective_component_is_trained_by_initialize() -> None:
     nlp = spacy.blank("xx")
     component = nlp.add_pipe("tk_projective", config={"settings": QUICK})

@@ -1,5 +1,6 @@
 """Training of spaCy's parsers and of their right-to-left twins."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,26 @@ def test_train_spacy_parser_learns_and_reports_steps(tmp_path):
     assert all(losses.keys() == {"parser"} for losses in evaluated)
     assert evaluated[1]["parser"] > evaluated[-1]["parser"] > 0
     assert not any(step.losses for step in steps if not step.scores)
+    nlp.to_disk(tmp_path / "model")
+    meta = json.loads((tmp_path / "model" / "meta.json").read_text())
+    assert meta["curve"] == {
+        "of": "LAS on dev, %",
+        "values": [round(100 * step.scores["dep_las"], 3) for step in steps[10::10]],
+        "steps": 10,
+    }
+    assert "curve" in spacy.load(tmp_path / "model").meta
+
+
+def test_train_spacy_parser_keeps_the_curve_of_the_first_direction(tmp_path):
+    config = tiny_config(tmp_path / "tiny.cfg", training__max_steps=4, training__eval_frequency=2)
+    data, steps = list(generate(20, seed=3)), []
+    both = train_spacy_parser(
+        data, dev=data[:5], config=config, backward=True, progress=steps.append
+    )
+    forward = [step.scores["dep_las"] for step in steps[:5] if step.scores][1:]
+    assert len(forward) == 2
+    assert both.meta["curve"]["values"] == [round(100 * las, 3) for las in forward]
+    assert "curve" not in train_spacy_parser(data, config=config).meta  # without dev
 
 
 def test_train_spacy_parser_is_deterministic_and_heeds_the_seed(tmp_path):

@@ -102,13 +102,20 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What a training measured after each of its epochs, as it went.
+    """What a training measured as it went.
 
-    of: what the values are, such as "LAS on dev, %".
+    of: what the values are, such as "LAS on dev, %".  steps: after so many of them each value was
+    measured; 0 where it was after each epoch.
     """
 
     of: str
     values: Sequence[float]
+    steps: int = 0
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Curve:
+        """One that a trained parser or tagger keeps, or a report.  Raises KeyError for others."""
+        return cls(data["of"], tuple(data["values"]), data.get("steps", 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +223,7 @@ class TrainReport:
             run_time=RunTime(**data["run_time"]),
             notes=data["notes"],
             tags={n: TagScores.from_dict(row) for n, row in data.get("tags", {}).items()},
-            curves={
-                name: Curve(curve["of"], tuple(curve["values"]))
-                for name, curve in data.get("curves", {}).items()
-            },
+            curves={name: Curve.from_dict(curve) for name, curve in data.get("curves", {}).items()},
         )
 
 
@@ -299,6 +303,14 @@ def costs_table(report: TrainReport) -> Table:
                 round(run.parser_speeds[parser]),
             )
         )
+    if "whole" in run.tagger:
+        kind = (report.about.get("tagger") or {}).get("kind", "")
+        folds = show_seconds(run.tagger["folds"]) if "folds" in run.tagger else None
+        rows.append(
+            (f"{kind} tagger".strip(), None, show_seconds(run.tagger["whole"]), folds, None)
+        )
+    if "tokenizer" in run.tagger:
+        rows.append(("tokenizer", None, show_seconds(run.tagger["tokenizer"]), None, None))
     rows.append((FINAL, scores[FINAL].las, None, None, round(_whole_speed(run))))
     return Table(
         title="What the parsers cost",
@@ -311,8 +323,8 @@ def costs_table(report: TrainReport) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            "training: of the whole treebank's parser, and of all folds' together, each one of "
-            "them on one thread; tokens/s: proposing and scoring trees, beside each other.",
+            "training: of the whole treebank's parser or tagger, and of all folds' together, each "
+            "of them on one thread; tokens/s: proposing and scoring trees, beside each other.",
         ),
     )
 

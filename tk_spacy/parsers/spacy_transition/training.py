@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -186,6 +186,7 @@ def train_spacy_parser(
                 config["training"][key] = value
     steps = _Steps(config["training"]["max_steps"], 2 if backward else 1, progress)
     nlp = _train(train, dev, config, steps)
+    steps.keep_curve(nlp, "dep_las", "LAS on dev, %")
     if backward:
         steps.trained = 1
         turned = [mirrored_sentence(s) for s in train]
@@ -199,13 +200,20 @@ def train_by_config(
     dev: Sequence[Sentence] | None,
     config: Config,
     *,
+    score: str = "",
+    score_told: str = "",
     progress: TrainingStepReport | None = None,
 ) -> Language:
     """A pipeline of whatever components a config names, trained on sentences with trees.
 
     dev: its best state is returned; the one after the last step without it.
+    score: of spaCy's scores of dev that which is kept as the curve of the training, in meta.json;
+    score_told: what it is.
     """
-    return _train(train, dev, config, _Steps(config["training"]["max_steps"], 1, progress))
+    steps = _Steps(config["training"]["max_steps"], 1, progress)
+    nlp = _train(train, dev, config, steps)
+    steps.keep_curve(nlp, score, score_told)
+    return nlp
 
 
 def _train(
@@ -292,30 +300,43 @@ def _set_corpora(config: Config, paths: dict[str, str | None]) -> None:
 
 @dataclass(slots=True)
 class _Steps:
-    """Counts the steps of several trainings as one."""
+    """Counts the steps of several trainings as one.
+
+    scores: those of dev in the first training, by step.
+    """
 
     max_steps: int
     trainings: int
     progress: TrainingStepReport | None
     trained: int = 0
+    scores: dict[int, dict[str, float]] = field(default_factory=dict)
 
     def report(self, step: int, info: dict[str, Any] | None) -> None:
+        info = info or {}
+        scores = {k: v for k, v in (info.get("other_scores") or {}).items() if isinstance(v, float)}
+        if scores and not self.trained:
+            self.scores[step] = scores
         if self.progress is None:
             return
-        info = info or {}
         self.progress(
             TrainingStep(
                 # spaCy counts steps from 0 and takes one more than max_steps.
                 step=self.trained * (self.max_steps + 1) + step,
                 of=self.trainings * (self.max_steps + 1) - 1,
                 losses={k: float(v) for k, v in info.get("losses", {}).items()},
-                scores={
-                    k: v
-                    for k, v in (info.get("other_scores") or {}).items()
-                    if isinstance(v, float)
-                },
+                scores=scores,
             )
         )
+
+    def keep_curve(self, nlp: Language, score: str, told: str) -> None:
+        """Put what dev got into a pipeline's meta.json, as the curves of other parsers are kept.
+
+        What it got before the first step is left out.
+        """
+        found = {step: own[score] for step, own in self.scores.items() if step and score in own}
+        if found:
+            values = [round(100 * value, 3) for value in found.values()]
+            nlp.meta["curve"] = {"of": told, "values": values, "steps": min(found)}
 
 
 class _ProgressStream(io.StringIO):

@@ -51,7 +51,8 @@ def train_bilstm_tagger(
     with one_thread(), seeded(settings.seed):
         model = model_of(settings, FormVocabulary.fit(train), sum(labels.sizes))
         model.initialize(X=Batch(train[:SAMPLE]))
-        batches = _batches(train, settings)
+        epochs, batches = _batches(train, settings)
+        losses, seen = [0.0] * epochs, 0
         rates: Any = warmup_linear(settings.rate, int(WARM_UP * len(batches)), len(batches))
         beta1, beta2 = BETAS
         optimizer = Adam(
@@ -60,7 +61,11 @@ def train_bilstm_tagger(
         with encoding_once(model, train):
             for done, ids in enumerate(batches, start=1):
                 scores, backprop = model.begin_update(Batch([train[i] for i in ids]))
-                backprop(find_slopes(labels, scores, np.concatenate([targets[i] for i in ids]))[1])
+                right = np.concatenate([targets[i] for i in ids])
+                loss, slopes = find_slopes(labels, scores, right)
+                losses[seen // len(train)] += loss * epochs / len(batches)
+                seen += len(ids)
+                backprop(slopes)
                 model.finish_update(optimizer)
                 optimizer.step_schedules()
                 report(done, len(batches))
@@ -75,19 +80,23 @@ def train_bilstm_tagger(
             "sentences": len(train),
             "words": sum(map(len, train)),
             "updates": len(batches),
+            "curve": {
+                "of": "loss a word, all columns together",
+                "values": [round(loss, 5) for loss in losses],
+            },
         },
     )
 
 
-def _batches(train: Sequence[Sentence], settings: BilstmSettings) -> list[list[int]]:
-    """The sentences of each update."""
+def _batches(train: Sequence[Sentence], settings: BilstmSettings) -> tuple[int, list[list[int]]]:
+    """How many epochs there are, and the sentences of each update."""
     rng = np.random.default_rng([settings.seed, 2])
     lengths = [len(sentence) + 1 for sentence in train]
     batches = make_batches(lengths, settings.batch, rng=rng)
     epochs = max(settings.epochs, math.ceil(settings.steps / len(batches)))
     for _ in range(epochs - 1):
         batches += make_batches(lengths, settings.batch, rng=rng)
-    return batches
+    return epochs, batches
 
 
 def find_slopes(labels: Labels, scores: Scores, targets: Int32) -> tuple[float, Scores]:

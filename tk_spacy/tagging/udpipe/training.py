@@ -58,8 +58,19 @@ def train_udpipe_tagger(
         model=content,
         settings=settings,
         columns=tuple(name for name in COLUMNS if name in filled),
-        about={"udpipe": version(), "epochs": epochs, "upos": _upos(train)},
+        about={
+            "udpipe": version(),
+            "epochs": epochs,
+            **({"curve": _curve(epochs)} if any("tags" in epoch for epoch in epochs) else {}),
+            "upos": _upos(train),
+        },
     )
+
+
+def _curve(epochs: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """Of the first model, which gives the tags."""
+    first = epochs[: next((i for i, e in enumerate(epochs) if i and e["epoch"] == 1), None)]
+    return {"of": "tags right on dev, %", "values": [e["tags"] for e in first if "tags" in e]}
 
 
 def _upos(train: Sequence[Sentence]) -> list[str]:

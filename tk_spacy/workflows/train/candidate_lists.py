@@ -162,10 +162,10 @@ def show_step(progress: Progress, step: FoldProgress) -> None:
 def _curves(plan: Plan, work: Path) -> dict[str, Curve]:
     curves = {}
     for parser in plan.parsers:
-        # spaCy's parser and those that an earlier version left in the work directory have none.
+        # Those that an earlier version left in the work directory may have none.
         found = read_record(work / parser.name / META).get("curve")
         if plan.trains_parsers and not parser.given and isinstance(found, dict):
-            curves[f"{parser.name} parser"] = Curve(found["of"], tuple(found["values"]))
+            curves[f"{parser.name} parser"] = Curve.from_dict(found)
     return curves
 
 

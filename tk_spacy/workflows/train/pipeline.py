@@ -118,7 +118,11 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
                 run_time=_run_time(plan, proposals, tagging, system.stats, parts, meter),
                 notes=tuple(notes),
                 tags=tags,
-                curves={**proposals.curves, "reranker": Curve(UPDATES, system.stats.curve)},
+                curves={
+                    **tagging.curves,
+                    **proposals.curves,
+                    "reranker": Curve(UPDATES, system.stats.curve),
+                },
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")

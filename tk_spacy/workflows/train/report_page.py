@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import PurePath
 from typing import Any
 
 from tk_spacy.evaluation.breakdown import PAGE_GROUPINGS, Breakdown
@@ -29,6 +30,7 @@ from tk_spacy.pages.charts import MISSING, can_draw, lines_chart
 from tk_spacy.pages.content import Block, Charts, Folded, Section, TableBlock, Words, report_page
 from tk_spacy.pages.versions import versions_table
 from tk_spacy.treebank.sentence import Sentence
+from tk_spacy.utils.short_names import short_names
 from tk_spacy.utils.tables import Cell, Column, Table
 
 UNSEEN = "test"
@@ -98,8 +100,8 @@ def _curves(curves: Mapping[str, Curve], *, charts: bool) -> list[Block]:
             lines_chart(
                 f"curve-{number}",
                 f"{name}: {curve.of}",
-                {name: list(enumerate(curve.values, 1))},
-                x="epoch",
+                {name: [(n * (curve.steps or 1), y) for n, y in enumerate(curve.values, 1)]},
+                x=_axis(curve),
                 y=curve.of,
             )
             for number, (name, curve) in enumerate(curves.items())
@@ -108,14 +110,21 @@ def _curves(curves: Mapping[str, Curve], *, charts: bool) -> list[Block]:
     values = zip_longest(*(curve.values for curve in curves.values()))
     rows: list[tuple[Cell, ...]] = [(epoch, *row) for epoch, row in enumerate(values, 1)]
     table = Table(
-        title="After each epoch",
-        columns=(Column("epoch", "epoch"), *(Column(name, name, digits=3) for name in curves)),
+        title="After each epoch, or so many steps",
+        columns=(Column("after", "epoch"), *(Column(name, name, digits=3) for name in curves)),
         rows=tuple(rows),
-        notes=tuple(f"{name}: {curve.of}" for name, curve in curves.items()),
+        notes=tuple(
+            f"{name}: {curve.of}" + (f"; a row is {curve.steps:,} steps" if curve.steps else "")
+            for name, curve in curves.items()
+        ),
     )
     if not charts:
         return [TableBlock(table)]
     return [*blocks, Folded("The numbers of these curves", [TableBlock(table)])]
+
+
+def _axis(curve: Curve) -> str:
+    return "step" if curve.steps else "epoch"
 
 
 def _errors(name: str, trees: PartTrees, *, charts: bool, sentences: bool) -> Iterator[Section]:
@@ -166,6 +175,12 @@ def _flat(values: Mapping[str, Any], of: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(value, Mapping):
             yield from _flat(value, f"{of}{name}.")
         elif isinstance(value, list | tuple):
-            yield f"{of}{name}", ", ".join(map(str, value)) or "none"
+            yield f"{of}{name}", ", ".join(map(_told, value)) or "none"
         else:
-            yield f"{of}{name}", "none" if value is None else str(value)
+            yield f"{of}{name}", "none" if value is None else _told(value)
+
+
+def _told(value: object) -> str:
+    """A value as text; of a path from the root, such as a pipeline's, the name."""
+    text = str(value)
+    return short_names([text])[0] if PurePath(text).is_absolute() else text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tk_spacy.ensemble.trained_parsers import read_record
+from tk_spacy.evaluation.report import Curve
 from tk_spacy.evaluation.tags import TagScores, score_tags
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.tagging.base import Tagger
@@ -12,6 +14,7 @@ from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tokenizing.job import tokenizer_job
 from tk_spacy.tokenizing.udpipe import UdpipeTokenizer
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.atomic_files import META
 from tk_spacy.utils.progress import Stages
 from tk_spacy.workflows.train.inputs import Plan
 
@@ -23,12 +26,14 @@ class Tagging:
     tagger: trained and opened, None where the files' tags are learnt from.
     scores: of each part's tags.  seconds: wall time of the trainings, "whole" and "folds".
     tokenizer: of text, None where none was trained.
+    curves: what the tagger's training on all of train measured as it went, where it did.
     """
 
     tagger: Tagger | None = None
     tokenizer: UdpipeTokenizer | None = None
     scores: Mapping[str, TagScores] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    curves: Mapping[str, Curve] = field(default_factory=dict)
 
 
 def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
@@ -68,11 +73,13 @@ def tag_parts(run: Stages, plan: Plan) -> tuple[Plan, Tagging]:
     seconds = dict(made.seconds)
     if job is not None:
         seconds["tokenizer"] = job.seconds
+    found = read_record(options.work_directory / "tags" / plan.tagger.name / META).get("curve")
     tagging = Tagging(
         tagger=made.tagger,
         tokenizer=None if job is None else job.open(),
         scores=scores,
         seconds=seconds,
+        curves={"tagger": Curve.from_dict(found)} if isinstance(found, dict) else {},
     )
     return replace(plan, parts=parts), tagging
 
