@@ -351,6 +351,14 @@ def test_names_of_lines_keep_their_ends() -> None:
     assert f"...{('/x' * 40 + '/a')[-37:]}</text>" in made.svg
 
 
+def test_a_chart_has_whole_epochs() -> None:
+    pytest.importorskip("matplotlib")
+    made = charts.lines_chart("n", "t", {"a": [(1, 2.5), (2, 2.0), (3, 0)]}, x="epoch", y="loss")
+    for epoch in (1, 2, 3):
+        assert re.search(rf">{epoch}</text>", made.svg)
+    assert "1.5</text>" not in made.svg.partition("epoch</text>")[0]
+
+
 def test_a_chart_of_rows() -> None:
     pytest.importorskip("matplotlib")
     made = charts.dots_chart("d", "t", {"a": [1.0, 2.0]}, ["nsubj", "o$bj_"], x="F1")

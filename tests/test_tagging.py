@@ -23,7 +23,7 @@ from tk_spacy.tagging.jackknife import tag_treebank
 from tk_spacy.tagging.kinds import all_kinds, get_kind, make_tagger, taggers
 from tk_spacy.tagging.udpipe.settings import TaggerSettings
 from tk_spacy.tagging.udpipe.tagger import place_of
-from tk_spacy.tagging.udpipe.training import train_udpipe_tagger
+from tk_spacy.tagging.udpipe.training import _curve, train_udpipe_tagger
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.tagging import (
@@ -211,6 +211,13 @@ def test_udpipe_tagger_names_a_sentence_that_it_cannot_tag() -> None:
     assert place_of(given) == "'a b'"
     assert place_of(Sentence.from_columns(forms=["w"] * 11)) == repr("w " * 10 + "...")
     assert place_of(replace(given, path="a.conllu", line=7)) == "a.conllu:7"
+
+
+def test_udpipe_tagger_keeps_the_curve_of_the_model_that_gives_the_tags() -> None:
+    scores = [(1, 70.0), (2, 80.5), (1, 60.0), (2, 65.0)]  # of two models
+    epochs = [{"epoch": number, "tags": tags, "lemmas": 9.0} for number, tags in scores]
+    assert _curve(epochs) == {"of": "tags right on dev, %", "values": [70.0, 80.5]}
+    assert _curve(epochs[:2])["values"] == [70.0, 80.5]
 
 
 # Files

@@ -106,6 +106,8 @@ def lines_chart(
             )  # fmt: skip
         if ticks:
             axes.set_xticks(range(len(ticks)), ticks)
+        elif all(point[0] == int(point[0]) for points in series.values() for point in points):
+            axes.locator_params(axis="x", integer=True)  # there is no epoch 1.5
         axes.set_xlabel(x)
         axes.set_ylabel(y)
 
