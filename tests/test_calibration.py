@@ -400,7 +400,7 @@ def test_training_adjusts_confidence_to_dev(lists, monkeypatch):
     train, dev = slice(0, 30), slice(30, 40)
     seen = []
     monkeypatch.setattr(
-        Calibration, "adjusted_to", lambda self, held: seen.extend(held) or replace(self)
+        Calibration, "adjusted_to", lambda self, held, arcs: seen.extend(held) or replace(self)
     )
     reranker, _ = train_reranker(
         golds[train], trees[train], QUICK, schema=Schema.fit(golds), tuning_folds=0,
