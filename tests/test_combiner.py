@@ -385,7 +385,7 @@ def test_combiner_of_weights_that_no_training_gives(weight: float) -> None:
     data = combiner.to_dict()
     assert ArcCombiner.from_dict(data, combiner.hashed).weights.tolist() == data["weights"]
     data["weights"][0] = weight
-    with pytest.raises(ValueError, match="a weight of the combiner is no number, or beyond all"):
+    with pytest.raises(ValueError, match=r"a weight of combiner is .*, (expected|beyond)"):
         ArcCombiner.from_dict(data, combiner.hashed)
 
 

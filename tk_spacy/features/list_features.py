@@ -18,6 +18,12 @@ from tk_spacy.features.consensus import SHARE_FEATURES, share_features
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.stored_values import (
+    stored_entry,
+    stored_number,
+    stored_numbers,
+    stored_texts,
+)
 
 LIST_FEATURES = ("scores", "shares")
 """Groups of features.  scores: of each source, a candidate's score and rank.  shares: how many of
@@ -111,14 +117,17 @@ class ListFeatures:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ListFeatures:
         """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
-        groups = tuple(data["groups"])
+        groups, scales, factor = (
+            stored_entry(data, name, "list_features") for name in ("groups", "scales", "factor")
+        )
+        groups = stored_texts(groups, "list_features.groups")
         if not groups or not set(groups) <= set(LIST_FEATURES):
             raise ValueError(f"list features are {groups}, expected some of {LIST_FEATURES}")
-        scales = {str(name): float(value) for name, value in dict(data["scales"]).items()}
-        for value in (*scales.values(), float(data["factor"])):
-            if not 0 < value < np.inf:
-                raise ValueError(f"a scale is {value}, expected a positive number")
-        return cls(groups=groups, scales=scales, factor=float(data["factor"]))
+        return cls(
+            groups=tuple(groups),
+            scales=stored_numbers(scales, "list_features.scales", positive=True),
+            factor=stored_number(factor, "list_features.factor", positive=True),
+        )
 
 
 def _score_columns(

@@ -28,7 +28,7 @@ Beside and beyond the words:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ import numpy as np
 from tk_spacy.features.word_properties import Extra, read_tables, tables_from_lists, tables_to_lists
 from tk_spacy.treebank.conllu import Sentence, parse_feats
 from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.serialization import read_msgpack, reading
 
 MISSING = 0
 BOUNDARY = 1
@@ -351,6 +352,13 @@ class Schema:
             extras=extras,
             tables=tables_from_lists(data.get("tables", {}), extras),
         )
+
+
+def read_schema(files: Mapping[str, bytes], file: str) -> Schema:
+    """The schema in a file of a stored model.  Raises ValueError that names the file."""
+    stored = read_msgpack(files, file)
+    with reading(file):
+        return Schema.from_dict(stored)
 
 
 def choose_pos_column(train: Sequence[Sentence], dev: Sequence[Sentence] = ()) -> str:

@@ -21,6 +21,8 @@ from tk_spacy.kernels.scorer import WORDS_AT_A_TIME, chunks, distribute, togethe
 from tk_spacy.kernels.support import Support, SupportParts
 from tk_spacy.kernels.template_kernel import slot_layout
 from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.serialization import META, reading
+from tk_spacy.utils.stored_values import stored_entry, stored_whole
 
 MIN_BITS, MAX_BITS = 8, 28
 SEED = 0
@@ -97,12 +99,13 @@ class KernelMap:
 
         Raises KeyError where something is missing, ValueError where it does not fit together.
         """
-        bits, seed, support_parts = data["bits"], data["seed"], data["support_parts"]
-        for name, value in (("bits", bits), ("seed", seed), ("support_parts", support_parts)):
-            if type(value) is not int or not 0 <= value < 2**63:
-                raise ValueError(f"{name} of the kernel's map is {value!r}, expected a number")
-        if not MIN_BITS <= bits <= MAX_BITS:
-            raise ValueError(f"bits of the kernel's map is {bits}")
+        with reading(META):
+            bits, seed, support_parts = (
+                stored_whole(stored_entry(data, name, "kernel_map"), f"kernel_map.{name}")
+                for name in ("bits", "seed", "support_parts")
+            )
+            if not MIN_BITS <= bits <= MAX_BITS:
+                raise ValueError(f"kernel_map.bits is {bits}, expected {MIN_BITS} to {MAX_BITS}")
         table, skips = arrays["table"], arrays["skips"]
         for name, array, dtype, size in (
             ("table", table, np.float32, 1 << bits),

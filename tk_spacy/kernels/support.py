@@ -184,6 +184,8 @@ class Support:
             if not self.skips[name][kinds == EDGE].all():
                 raise ValueError(f"{name}.skips has 0 for an edge, which may always be left out")
             _check_ids(f"{name}.origins", origins[:, 0], len(weights))
+            if (origins[:, 1] < 0).any():
+                raise ValueError(f"{name}.origins holds a sentence below 0")
             if (words := parts.origin_words) is not None:
                 _check_array(f"{name}.origin_words", words, np.int32, (None, len(rows)))
                 if len(words) != len(origins) or (words < 0).any():

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
@@ -40,9 +41,18 @@ from tk_spacy.reranker.evidence import (
 )
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.stored_values import (
+    stored_entry,
+    stored_number,
+    stored_numbers,
+    stored_table,
+    stored_texts,
+)
 
 Bools = NDArray[np.bool_]
 
+OURS = "calibration"
+"""What meta.json calls it."""
 MOST_OF_CONFIDENCE = 1e13
 """Of a stored weight: what `Logistic.fit` may give a feature that is nearly always the same."""
 KINDS = ("head", "label", "tree")
@@ -57,8 +67,6 @@ LEAST_WORDS = 5
 """With a relation among those that the models learn from, so that its arcs are told apart."""
 MOST_WORDS = 300_000
 """That the models learn from: some seventy weights need no more, and the memory is bounded."""
-LEAST_SCALE = 1e-100
-"""Of a stored one: what is divided by it stays a number."""
 PENALTY = 1.0
 """Inverse strength of the logistic models' L2 penalty, as scikit-learn counts it: of a feature in
 units of its spread; of a kind of arcs, 0 or 1, as it is, so that rare ones weigh little."""
@@ -169,15 +177,16 @@ class Logistic:
         return {"bias": self.bias, "weights": dict(self.weights)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], names: Sequence[str]) -> Logistic:
-        """The inverse of `to_dict`.  Raises ValueError for other features, or no numbers."""
-        weights = {str(name): float(value) for name, value in dict(data["weights"]).items()}
-        bias = float(data["bias"])
-        if list(weights) != list(names):
-            raise ValueError(f"features of confidence are {list(weights)}, expected {list(names)}")
-        if not (np.abs([*weights.values(), bias]) < MOST_OF_CONFIDENCE).all():
-            raise ValueError("a weight of the confidence is no number, or beyond all bounds")
-        return cls(weights, bias)
+    def from_dict(cls, data: Mapping[str, Any], names: Sequence[str], what: str) -> Logistic:
+        """The inverse of `to_dict`.  Raises ValueError for other features, or no numbers.
+
+        what: it is, for the message.
+        """
+        weights, bias = (stored_entry(data, name, what) for name in ("weights", "bias"))
+        if (there := list(stored_table(weights, f"{what}.weights"))) != list(names):
+            raise ValueError(f"features of {what} are {there}, expected {list(names)}")
+        weights = stored_numbers(weights, f"{what}.weights", below=MOST_OF_CONFIDENCE)
+        return cls(weights, stored_number(bias, f"{what}.bias", below=MOST_OF_CONFIDENCE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,32 +373,36 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
-        """The inverse of `to_dict`.  Raises ValueError or LookupError for what is no such thing."""
-        scales = {str(name): float(value) for name, value in dict(data["scales"]).items()}
-        final_scale = float(data["final_scale"])
-        temperature, share = float(data["others_temperature"]), float(data["others_share"])
-        for value in (*scales.values(), final_scale, temperature):
-            if not LEAST_SCALE < value < 1 / LEAST_SCALE:
-                raise ValueError(f"a scale of confidence is {value}, expected a positive number")
+        """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
+        scales = stored_numbers(stored_entry(data, "scales", OURS), f"{OURS}.scales", positive=True)
+        final_scale, temperature = (
+            stored_number(stored_entry(data, name, OURS), f"{OURS}.{name}", positive=True)
+            for name in ("final_scale", "others_temperature")
+        )
+        share = stored_number(stored_entry(data, "others_share", OURS), f"{OURS}.others_share")
         if not 0 <= share <= 1:
-            raise ValueError(f"others_share is {share}, expected 0 to 1")
+            raise ValueError(f"{OURS}.others_share is {share}, expected 0 to 1")
+        if not scales.keys() - {COMBINER}:
+            raise ValueError(f"{OURS}.scales are of {list(scales)}, expected one of each parser")
         relations = data.get("relations")  # which earlier versions did not look at
         if relations is not None:
-            if not all(isinstance(name, str) for name in relations):
-                raise TypeError(f"relations of confidence are {relations}, expected strings")
-            relations = tuple(relations)
-        names = WordFeatures(list(scales), relations).names
+            relations = tuple(stored_texts(relations, f"{OURS}.relations"))
+        names = {"tree": tree_feature_names(list(scales))}
+        names["head"] = names["label"] = WordFeatures(list(scales), relations).names
         return cls(
             scales=scales,
             final_scale=final_scale,
-            head=Logistic.from_dict(data["head"], names),
-            label=Logistic.from_dict(data["label"], names),
-            tree=Logistic.from_dict(data["tree"], tree_feature_names(list(scales))),
+            **{
+                kind: Logistic.from_dict(
+                    stored_entry(data, kind, OURS), names[kind], f"{OURS}.{kind}"
+                )
+                for kind in KINDS
+            },
             others_temperature=temperature,
             others_share=share,
             relations=relations,
-            adjusted=_adjustments(data.get("adjusted", {}), [OF_MODEL]),
-            informed=_adjustments(data.get("informed", {}), [OF_MODEL, OF_PARSERS]),
+            adjusted=_adjustments(data, "adjusted", [OF_MODEL]),
+            informed=_adjustments(data, "informed", [OF_MODEL, OF_PARSERS]),
         )
 
 
@@ -402,13 +415,17 @@ def _adjustment(names: Sequence[str], features: Float64, right: Bools) -> Logist
     return model if all(weight > 0 for weight in model.weights.values()) else None
 
 
-def _adjustments(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Logistic]:
+def _adjustments(data: Mapping[str, Any], key: str, names: Sequence[str]) -> dict[str, Logistic]:
     """Stored ones, which earlier versions have none of.  Raises ValueError for strange ones."""
-    found = {kind: Logistic.from_dict(model, names) for kind, model in dict(data).items()}
+    what = f"{OURS}.{key}"
+    found = {
+        kind: Logistic.from_dict(model, names, f"{what}.{kind}")
+        for kind, model in stored_table(data.get(key, {}), what).items()
+    }
     if not found.keys() <= set(KINDS):
-        raise ValueError(f"confidence is adjusted of {list(found)}, expected {KINDS}")
+        raise ValueError(f"{what} is of {list(found)}, expected {KINDS}")
     if any(weight < 0 for model in found.values() for weight in model.weights.values()):
-        raise ValueError("confidence is adjusted by a negative factor, expected none")
+        raise ValueError(f"{what} has a negative factor, expected none")
     return found
 
 

@@ -72,9 +72,16 @@ class Examples:
         Raises KeyError where an array is missing, ValueError where they do not fit together.
         """
         numbers, text = arrays["numbers"], arrays["text"]
-        if numbers.dtype != np.int32 or numbers.ndim != 1 or text.dtype != np.uint8:
-            raise ValueError("examples are no numbers int32[e] and text uint8[b]")
-        lines = text.tobytes().decode("utf-8").split("\n") if len(numbers) else []
+        if numbers.dtype != np.int32 or numbers.ndim != 1 or (np.diff(numbers) <= 0).any():
+            raise ValueError("numbers of examples are no int32[e] that ascend")
+        if len(numbers) and numbers[0] < 0:
+            raise ValueError(f"a number of examples is {numbers[0]}, expected 0 or more")
+        if text.dtype != np.uint8 or text.ndim != 1:
+            raise ValueError("text of examples is no uint8[b]")
+        try:
+            lines = text.tobytes().decode("utf-8").split("\n") if len(numbers) else []
+        except UnicodeDecodeError as error:
+            raise ValueError("text of examples is no UTF-8") from error
         if len(lines) != len(numbers):
             raise ValueError(f"{len(lines)} examples for {len(numbers)} numbers")
         sentences = {}
@@ -88,11 +95,16 @@ class Examples:
         for name, parts in support.types.items():
             if parts.origin_words is None or not len(parts.origins):
                 continue
-            lengths = np.full(int(parts.origins[:, 1].max()) + 1, np.iinfo(np.int32).max)
-            for number, example in self.sentences.items():
-                if number < len(lengths):
-                    lengths[number] = len(example.forms) + 1  # with the sibling that is not there
-            if (parts.origin_words.max(axis=1) > lengths[parts.origins[:, 1]]).any():
+            named, where = np.unique(parts.origins[:, 1], return_inverse=True)
+            lengths = np.array(
+                [
+                    len(self.sentences[n].forms) + 1  # with the sibling that is not there
+                    if n in self.sentences
+                    else np.iinfo(np.int32).max
+                    for n in named.tolist()
+                ]
+            )
+            if (parts.origin_words.max(axis=1) > lengths[where]).any():
                 raise ValueError(f"{name}.origin_words are beyond the words of an example")
 
 

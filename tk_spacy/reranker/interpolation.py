@@ -19,6 +19,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.stored_values import check_same, stored_entry, stored_number, stored_numbers
 
 LOG_GRID = (0.0, *np.round(np.logspace(-2, 2, 41), 6).tolist())
 COMBINER_BETA = 0.5
@@ -28,6 +29,7 @@ alike."""
 TuningMetric = Literal["las", "uas"]
 TUNING_METRICS: tuple[TuningMetric, ...] = get_args(TuningMetric)
 DEFAULT_METRIC: TuningMetric = "las"
+RERANKER_SCALE = "reranker_scale"
 PAPER_GRID = tuple(np.round(np.arange(0, 3.0001, 0.05), 2).tolist())
 
 
@@ -73,23 +75,23 @@ class Combination:
         return {
             "betas": dict(self.betas),
             "scales": dict(self.scales),
-            "reranker_scale": self.reranker_scale,
+            RERANKER_SCALE: self.reranker_scale,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Combination:
         """The inverse of `to_dict`.  Raises ValueError for anything but finite numbers."""
-        betas = {str(name): float(value) for name, value in dict(data["betas"]).items()}
-        scales = {str(name): float(value) for name, value in dict(data["scales"]).items()}
-        reranker_scale = float(data["reranker_scale"])
-        if not np.isfinite(list(betas.values())).all():
-            raise ValueError(f"betas are {betas}, expected finite numbers")
-        if betas.keys() != scales.keys():
-            raise ValueError(f"scales of {list(scales)}, expected those of {list(betas)}")
-        for scale in (*scales.values(), reranker_scale):
-            if not 0 < scale < np.inf:
-                raise ValueError(f"a scale is {scale}, expected a positive number")
-        return cls(betas, scales, reranker_scale)
+        betas, scales, reranker_scale = (
+            stored_entry(data, name, "combination") for name in ("betas", "scales", RERANKER_SCALE)
+        )
+        betas = stored_numbers(betas, "combination.betas")
+        scales = stored_numbers(scales, "combination.scales", positive=True)
+        check_same(scales, betas, "combination.scales")
+        return cls(
+            betas,
+            scales,
+            stored_number(reranker_scale, f"combination.{RERANKER_SCALE}", positive=True),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

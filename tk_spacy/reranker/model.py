@@ -20,7 +20,7 @@ from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.features.candidate_scores import add_candidate_scores, add_list_scores
 from tk_spacy.features.encoder import EncodedList, ListEncoder
 from tk_spacy.features.list_features import ListFeatures
-from tk_spacy.features.schema import Schema
+from tk_spacy.features.schema import Schema, read_schema
 from tk_spacy.features.templates import add_scores
 from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kbest.marginals import ArcProbabilities
@@ -54,17 +54,29 @@ from tk_spacy.utils.model_dirs import (
 )
 from tk_spacy.utils.serialization import (
     META,
-    MOST_WEIGHT,
     RERANKER_FORMAT,
     StoredModel,
     dense,
-    from_npz,
+    read_npz,
+    reading,
     sparse,
     to_npz,
+)
+from tk_spacy.utils.stored_values import (
+    check_same,
+    stored_entry,
+    stored_numbers,
+    stored_table,
 )
 
 Pair = tuple[Sentence, CandidateList]
 
+OF_FILES: Mapping[str, str] = {
+    "combiner": COMBINER_WEIGHTS,
+    "kernel_map": KERNEL_MAP,
+    "explicit": EXPLICIT,
+}
+"""What meta.json tells of where there is the file."""
 BEFORE_EXPLICIT, BEFORE_PENALTIES = 3, 4
 """The formats of models without explicit features, and without penalties, which earlier versions
 can read."""
@@ -463,39 +475,62 @@ class Reranker(StoredModel):
     @classmethod
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
+        stored = dict(stored_table(stored_entry(meta, "settings", META), "settings"))
         if meta["format_version"] == 1:
-            meta["settings"]["list_features"] = []
+            stored["list_features"] = []
         if meta["format_version"] < 3:
-            meta["settings"]["combiner"] = False
-        settings = Settings.from_dict(meta["settings"])
-        combination = meta["combination"]
+            stored["combiner"] = False
+        settings = Settings.from_dict(stored)
+        combination = None
+        if stored_entry(meta, "combination", META) is not None:
+            combination = Combination.from_dict(meta["combination"])
+        for name, file in OF_FILES.items():
+            if file in files and meta.get(name) is None:
+                raise ValueError(f"{name!r} is missing, but there is {file}")
+        if meta["format_version"] > BEFORE_PENALTIES:
+            stored_entry(meta, "penalties", META)
+        is_explicit = meta.get("explicit") is not None
         list_features, list_weights = None, None
-        if meta.get("explicit") is None:
+        if not is_explicit:
             list_features, list_weights = _read_list_features(meta.get("list_features"), settings)
         combiner = None
         if (data := meta.get("combiner")) is not None:
-            hashed = dense(from_npz(files[COMBINER_WEIGHTS]), "", 1 << BITS)
+            arrays = read_npz(files, COMBINER_WEIGHTS)
+            with reading(COMBINER_WEIGHTS):
+                hashed = dense(arrays, "", 1 << BITS)
             combiner = ArcCombiner.from_dict(data, hashed.astype(np.float64))
         weights = None
-        if settings.manual_parts and meta.get("explicit") is None:
-            weights = dense(from_npz(files[WEIGHTS]), "", 1 << settings.bits).astype(np.float64)
+        if settings.manual_parts and not is_explicit:
+            arrays = read_npz(files, WEIGHTS)
+            with reading(WEIGHTS):
+                weights = dense(arrays, "", 1 << settings.bits).astype(np.float64)
         kernel_map = None
         if meta.get("kernel_map") is not None:
-            kernel_map = KernelMap.from_stored(meta["kernel_map"], from_npz(files[KERNEL_MAP]))
+            arrays = read_npz(files, KERNEL_MAP)
+            with reading(KERNEL_MAP):
+                kernel_map = KernelMap.from_stored(meta["kernel_map"], arrays)
+        penalties = Penalties.from_dict(meta.get("penalties", {}))
         calibration = None
         if meta.get("calibration") is not None:
             calibration = Calibration.from_dict(meta["calibration"])
-        schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
+        _check_sources(combination, list_features, combiner, calibration)
+        schema = read_schema(files, SCHEMA)
         explicit = None
-        if meta.get("explicit") is not None:
-            explicit = read_explicit(meta["explicit"], from_npz(files[EXPLICIT]), schema)
-        support = Support.from_arrays(
-            from_npz(files[SUPPORT]), settings.kernel_parts, n_properties=len(schema.properties)
-        )
+        if is_explicit:
+            arrays = read_npz(files, EXPLICIT)
+            with reading(EXPLICIT):
+                explicit = read_explicit(meta["explicit"], arrays, schema)
+        arrays = read_npz(files, SUPPORT)
+        with reading(SUPPORT):
+            support = Support.from_arrays(
+                arrays, settings.kernel_parts, n_properties=len(schema.properties)
+            )
         examples = None
         if EXAMPLES in files:
-            examples = Examples.from_arrays(from_npz(files[EXAMPLES]))
-            examples.check(support)
+            arrays = read_npz(files, EXAMPLES)
+            with reading(EXAMPLES):
+                examples = Examples.from_arrays(arrays)
+                examples.check(support)
         return cls(
             schema=schema,
             settings=settings,
@@ -505,9 +540,9 @@ class Reranker(StoredModel):
             list_weights=list_weights,
             kernel_map=kernel_map,
             explicit=explicit,
-            combination=Combination.from_dict(combination) if combination else None,
+            combination=combination,
             combiner=combiner,
-            penalties=Penalties.from_dict(meta.get("penalties") or {}),
+            penalties=penalties,
             calibration=calibration,
             examples=examples,
             about=cls._about(
@@ -532,9 +567,30 @@ def _read_list_features(
     if data is None:
         raise ValueError("the weights of the list's features are missing")
     features = ListFeatures.from_dict(data)
-    if features.names != list(data["weights"]):
+    weights = stored_numbers(
+        stored_entry(data, "weights", "list_features"), "list_features.weights"
+    )
+    if features.names != list(weights):
         raise ValueError("the list's features and their weights do not fit together")
-    weights = np.array(list(data["weights"].values()), dtype=np.float64)
-    if not (np.abs([*weights, features.factor]) < MOST_WEIGHT).all():
-        raise ValueError("a weight of the list's features is no number, or beyond all bounds")
-    return features, weights
+    return features, np.array(list(weights.values()), dtype=np.float64)
+
+
+def _check_sources(
+    combination: Combination | None,
+    list_features: ListFeatures | None,
+    combiner: ArcCombiner | None,
+    calibration: Calibration | None,
+) -> None:
+    """Raises ValueError unless all parts of a model are of the same sources."""
+    of_parts: dict[str, Iterable[str]] = {}
+    if combination is not None:
+        of_parts["combination"] = combination.betas
+    if list_features is not None:
+        of_parts["list_features"] = list_features.scales
+    if combiner is not None:
+        of_parts["combiner"] = (*combiner.features.scales, COMBINER)
+    if calibration is not None:
+        of_parts["calibration"] = calibration.scales
+    first, *others = of_parts or {"": ()}
+    for name in others:
+        check_same(of_parts[name], of_parts[first], f"the sources of {name}")

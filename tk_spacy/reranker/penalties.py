@@ -21,7 +21,7 @@ from tk_spacy.reranker.decision import repaired_list
 from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.trees.constraints import KINDS, WordFacts
 from tk_spacy.utils.array_types import Float64
-from tk_spacy.utils.serialization import MOST_WEIGHT
+from tk_spacy.utils.stored_values import stored_numbers, stored_table
 
 GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 """Penalties that are tried, in units of the final score's mean spread within a list."""
@@ -48,13 +48,10 @@ class Penalties:
     @classmethod
     def from_dict(cls, data: Mapping[str, float]) -> Penalties:
         """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
-        weights = {str(kind): float(weight) for kind, weight in data.items()}
-        for kind, weight in weights.items():
+        for kind in stored_table(data, "penalties"):
             if kind not in KINDS:
                 raise ValueError(f"a penalty of {kind!r}, expected one of {', '.join(KINDS)}")
-            if not 0 < weight < MOST_WEIGHT:
-                raise ValueError(f"the penalty of {kind} is {weight}, expected a positive number")
-        return cls(weights)
+        return cls(stored_numbers(data, "penalties", positive=True))
 
 
 def tune_penalties(

@@ -13,6 +13,8 @@ from tk_spacy.selection.combinations.model import CombinationModel
 from tk_spacy.selection.model import SelectedFeatures
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.serialization import META, reading
+from tk_spacy.utils.stored_values import shown, stored_entry
 from tk_spacy.utils.tables import show
 
 
@@ -82,8 +84,11 @@ def read_explicit(
     data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], schema: Schema
 ) -> ExplicitModel:
     """A stored model.  Raises KeyError or ValueError where it is damaged."""
-    kind = data["kind"]
-    if kind not in list(KINDS):
-        raise ValueError(f"explicit features of kind {kind!r}, expected one of {list(KINDS)}")
+    with reading(META):
+        kind = stored_entry(data, "kind", "explicit")
+        if kind not in list(KINDS):
+            raise ValueError(
+                f"explicit features of kind {shown(kind)}, expected one of {list(KINDS)}"
+            )
     model: ExplicitModel = KINDS[kind].from_stored(data, arrays, schema)
     return model

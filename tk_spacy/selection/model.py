@@ -20,7 +20,10 @@ from tk_spacy.selection.pattern_table import PatternTable
 from tk_spacy.selection.templates import FeatureNames, check_keys
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int64
+from tk_spacy.utils.serialization import META, reading
+from tk_spacy.utils.stored_values import shown, stored_entry
 
+TREES, LABELLED = "trees", "labelled"
 MOST_WEIGHT = 1e24
 """Of a stored feature; sums of so many of them are finite numbers."""
 
@@ -139,8 +142,8 @@ class SelectedFeatures:
     def to_dict(self) -> dict[str, Any]:
         """What meta.json says of it."""
         return {
-            "trees": self.table.trees,
-            "labelled": self.basic.labelled,
+            TREES: self.table.trees,
+            LABELLED: self.basic.labelled,
             "features": len(self),
             "basic_features": len(self.basic),
         }
@@ -162,9 +165,12 @@ class SelectedFeatures:
 
         Raises KeyError where something is missing, ValueError where it does not fit together.
         """
-        trees, labelled = data["trees"], data["labelled"]
-        if type(trees) is not bool or type(labelled) is not bool:
-            raise ValueError(f"trees {trees!r} and labelled {labelled!r}, expected true or false")
+        with reading(META):
+            trees, labelled = (stored_entry(data, name, "explicit") for name in (TREES, LABELLED))
+            if type(trees) is not bool or type(labelled) is not bool:
+                raise ValueError(
+                    f"trees {shown(trees)} and labelled {shown(labelled)}, expected true or false"
+                )
         for name, dtype in (
             ("keys", np.uint64), ("parents", np.int32), ("steps", np.uint32),
             ("weights", np.float32),
@@ -183,9 +189,10 @@ class SelectedFeatures:
         table = PatternTable(arrays["parents"].astype(np.int64), steps, trees=trees)
         _check_growth(table)
         model = cls(BasicFeatures(schema, keys, labelled), table, weights)
-        for name, there in (("features", len(model)), ("basic_features", len(keys))):
-            if data[name] != there:
-                raise ValueError(f"{name} are said to be {data[name]!r}, there are {there}")
+        with reading(META):
+            for name, there in (("features", len(model)), ("basic_features", len(keys))):
+                if (said := stored_entry(data, name, "explicit")) != there:
+                    raise ValueError(f"{name} are said to be {shown(said)}, there are {there}")
         return model
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,13 +21,60 @@ from numpy.typing import NDArray
 from tk_spacy.about import __version__
 from tk_spacy.errors import ModelError
 from tk_spacy.utils.atomic_files import replace_directory
+from tk_spacy.utils.stored_values import MOST, shown, stored_entry
 
 META = "meta.json"
 RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
 
 
-MOST_WEIGHT = 1e100
+MOST_WEIGHT = MOST
 """Weights of a model are smaller: sums and products of such ones stay finite numbers."""
+
+MOST_SHOWN = 300
+"""Characters of what is wrong with a file, at most."""
+
+
+class DamagedFileError(ValueError):
+    """What a file of a model holds is damaged: its name and a line about it."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        self.file, self.reason = file, reason
+        super().__init__(file, reason)
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Whatever goes wrong within is the fault of this file of a model: a DamagedFileError.
+
+    An inner one tells of its own file.
+    """
+    try:
+        yield
+    except (DamagedFileError, ModelError):
+        raise
+    except Exception as error:
+        raise DamagedFileError(file, reason_of(error)) from error
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong, in a line."""
+    if isinstance(error, KeyError) and error.args:
+        text = f"{error.args[0]!r} is missing"
+    elif isinstance(error, ValueError):  # our own, and those of the readers of JSON and msgpack
+        text = str(error)
+    elif isinstance(error, RecursionError):
+        text = "values within values, beyond all bounds"
+    else:
+        text = "a value is of another kind than tk-spacy writes"
+    return _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 class StoredModel(ABC):
@@ -51,6 +99,7 @@ class StoredModel(ABC):
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`.  May raise anything where the files are damaged.
 
+        What is read of other files than meta.json is read within `reading`.
         meta: the values of meta.json, whose format and version are right.
         """
 
@@ -58,13 +107,11 @@ class StoredModel(ABC):
     def from_files(cls, files: Mapping[str, bytes], *, where: str = "model") -> Self:
         """The inverse of `to_files`.  Raises ModelError where the files are no such model."""
         try:
-            return cls._read_files(files, cls._check_meta(files[META], where))
-        except ModelError:
-            raise
-        except Exception as error:
-            # Whatever a damaged file does to the readers of JSON, msgpack and npz.
+            with reading(META):
+                return cls._read_files(files, cls._check_meta(files[META], where))
+        except DamagedFileError as error:
             raise ModelError(
-                f"{where}: damaged or incomplete ({type(error).__name__}: {error}); train it again"
+                f"{where}: {error.file} is damaged or incomplete ({error.reason}); train it again"
             ) from error
 
     def to_disk(self, path: str | Path) -> None:
@@ -101,9 +148,11 @@ class StoredModel(ABC):
     def from_bytes(cls, data: bytes) -> Self:
         """The inverse of `to_bytes`.  Raises ModelError where it is none."""
         try:
-            files: dict[str, bytes] = srsly.msgpack_loads(data)
+            files: Any = srsly.msgpack_loads(data)
         except Exception as error:
-            raise ModelError(f"these bytes are no {cls.FORMAT}: {error}") from error
+            raise ModelError(f"these bytes are no {cls.FORMAT}: {reason_of(error)}") from error
+        if not isinstance(files, dict) or not all(isinstance(f, bytes) for f in files.values()):
+            raise ModelError(f"these bytes are no {cls.FORMAT}: they hold no named files")
         return cls.from_files(files)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -136,21 +185,24 @@ class StoredModel(ABC):
     def _check_meta(cls, content: bytes, where: str) -> dict[str, Any]:
         """The values of meta.json.  Raises ModelError where they are of something else."""
         meta: dict[str, Any] = json.loads(content)
+        if not isinstance(meta, dict):
+            raise ValueError("it holds no names with values")
         if meta.get("format") != cls.FORMAT:
             other = meta.get("format")
             raise ModelError(
                 f"{where}: {META} is "
-                + (f"that of a {other[:80]}, " if isinstance(other, str) and other else "")
+                + (f"that of a {_one_line(other)}, " if isinstance(other, str) and other else "")
                 + f"not that of a {cls.FORMAT}; give the directory of one, or of the pipeline"
             )
-        if meta["format_version"] not in range(cls.OLDEST, cls.VERSION + 1):
+        version = stored_entry(meta, "format_version", META)
+        if type(version) is not int or not cls.OLDEST <= version <= cls.VERSION:
             readable = (
                 f"{cls.VERSION}" if cls.OLDEST == cls.VERSION else f"{cls.OLDEST} to {cls.VERSION}"
             )
             raise ModelError(
-                f"{where}: format version {meta['format_version']}, this tk-spacy reads "
+                f"{where}: {META} has format version {shown(version)}, this tk-spacy reads "
                 f"{readable}; train the model again or install the version that wrote it "
-                f"({meta.get('library_version')})"
+                f"({_one_line(str(meta.get('library_version')))})"
             )
         return meta
 
@@ -163,9 +215,44 @@ def to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def from_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    """The inverse of `to_npz`."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
+    """The inverse of `to_npz`.  Raises ValueError where it is none, or holds Python's objects."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except Exception as error:
+        # Whatever damage does to the readers of zip files and arrays, whose words help nobody.
+        raise ValueError("no whole .npz file of plain arrays") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"{name} is no array")
+    return arrays
+
+
+def read_npz(files: Mapping[str, bytes], file: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a model's file.  Raises DamagedFileError."""
+    with reading(file):
+        return from_npz(stored_file(files, file))
+
+
+def read_msgpack(files: Mapping[str, bytes], file: str) -> Any:
+    """The values of a model's file.  Raises DamagedFileError."""
+    with reading(file):
+        return from_msgpack(stored_file(files, file))
+
+
+def from_msgpack(content: bytes) -> Any:
+    """The values of a msgpack file.  Raises ValueError where it is none."""
+    try:
+        return srsly.msgpack_loads(content)
+    except Exception as error:
+        raise ValueError("no whole msgpack file") from error
+
+
+def stored_file(files: Mapping[str, bytes], file: str) -> bytes:
+    """The content of a model's file.  Raises DamagedFileError where it is missing."""
+    if file not in files:
+        raise DamagedFileError(file, "there is no such file")
+    return files[file]
 
 
 def sparse(name: str, weights: NDArray[np.floating]) -> dict[str, NDArray[Any]]:

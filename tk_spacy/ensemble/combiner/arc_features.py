@@ -15,6 +15,7 @@ from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.stored_values import stored_entry, stored_numbers
 
 UInt64 = NDArray[np.uint64]
 
@@ -88,9 +89,13 @@ class ArcFeatures:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ArcFeatures:
         """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
-        scales = {str(name): float(value) for name, value in dict(data["scales"]).items()}
-        if not scales or not all(0 < value < np.inf for value in scales.values()):
-            raise ValueError(f"scales are {scales}, expected a positive number for each source")
+        scales = stored_numbers(
+            stored_entry(data, "scales", "combiner.features"),
+            "combiner.features.scales",
+            positive=True,
+        )
+        if not scales:
+            raise ValueError("combiner.features.scales is empty, expected one of each source")
         return cls(scales=scales)
 
 

@@ -27,7 +27,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
-from tk_spacy.utils.serialization import MOST_WEIGHT
+from tk_spacy.utils.stored_values import stored_entry, stored_list, stored_number
 
 COMBINER = "combiner"
 """The name of its score in lists."""
@@ -238,10 +238,16 @@ class ArcCombiner:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], hashed: Float64) -> ArcCombiner:
         """The inverse of `to_dict`.  Raises ValueError for what is no such thing."""
-        weights = np.array(data["weights"], dtype=np.float64)
-        if not (np.abs(weights) < MOST_WEIGHT).all():
-            raise ValueError("a weight of the combiner is no number, or beyond all bounds")
-        return cls(features=ArcFeatures.from_dict(data["features"]), weights=weights, hashed=hashed)
+        features = ArcFeatures.from_dict(stored_entry(data, "features", "combiner"))
+        weights = [
+            stored_number(weight, "a weight of combiner")
+            for weight in stored_list(stored_entry(data, "weights", "combiner"), "combiner.weights")
+        ]
+        if len(weights) != features.width:
+            raise ValueError(
+                f"combiner.weights are {len(weights)} for {features.width} features of arcs"
+            )
+        return cls(features=features, weights=np.array(weights, dtype=np.float64), hashed=hashed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,10 @@ from tk_spacy.selection.combinations.trie import CombinationTrie
 from tk_spacy.selection.key_table import KeyTable
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.serialization import META, reading
+from tk_spacy.utils.stored_values import shown, stored_entry
 
+COUNTS = "combinations"
 MOST_WEIGHT = 1e24
 """Of a stored combination; their sums are then finite numbers."""
 
@@ -191,7 +194,7 @@ class CombinationModel:
         """What meta.json says of it."""
         return {
             "skips": self.space.to_dict(),
-            "combinations": {
+            COUNTS: {
                 of_type.name: len(listed)
                 for of_type, listed in zip(self.space.types, self.types, strict=True)
             },
@@ -213,7 +216,8 @@ class CombinationModel:
 
         Raises KeyError where something is missing, ValueError where it does not fit together.
         """
-        space = SlotSpace.from_dict(data["skips"])
+        with reading(META):
+            space = SlotSpace.from_dict(stored_entry(data, "skips", "explicit"))
         keys = _stored(arrays, "keys", np.uint64, (None,))
         types = []
         for of_type in space.types:
@@ -225,11 +229,10 @@ class CombinationModel:
                 )
             types.append(Combinations(features, weights))
         model = cls(schema, space, keys, tuple(types))
-        if data["combinations"] != model.to_dict()["combinations"]:
-            raise ValueError(
-                f"combinations are said to be {data['combinations']!r}, there are "
-                f"{model.to_dict()['combinations']}"
-            )
+        with reading(META):
+            said, there = stored_entry(data, COUNTS, "explicit"), model.to_dict()[COUNTS]
+            if said != there:
+                raise ValueError(f"{COUNTS} are said to be {shown(said)}, there are {there}")
         return model
 
 
