@@ -259,7 +259,7 @@ def test_cli_a_damaged_component_is_named(
         meta.write_bytes(content)
     result = invoke(command, model, treebank()["dev"], "-o", tmp_path / "out.conllu")
     assert result.exit_code == 1
-    reason = "damaged or incomplete" if content is not None else "no tk-spacy"
+    reason = "meta.json is damaged or incomplete" if content is not None else "no tk-spacy"
     assert result.stderr.splitlines()[-1].startswith(f"Error: {model / component}: {reason}")
     assert "train it again" in result.stderr
     assert not (tmp_path / "out.conllu").exists()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
-import srsly
 from numpy.typing import NDArray
 from spacy.util import registry
 from thinc.api import Model
@@ -35,10 +34,11 @@ from tk_spacy.parsers.biaffine.roots import RootLabels
 from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
-from tk_spacy.parsers.biaffine.weights import check_weights, take_old_weights
+from tk_spacy.parsers.biaffine.weights import check_weights, take_old_weights, take_weights
 from tk_spacy.parsers.listing_parser import InventoryIds, checked_k
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.serialization import META, from_npz
+from tk_spacy.utils.serialization import META, read_msgpack, read_npz, reading, stored_file
+from tk_spacy.utils.stored_values import stored_entry, stored_texts
 
 T = TypeVar("T")
 
@@ -287,14 +287,21 @@ class BiaffineParser(StoredParser):
         else:
             model = registry.resolve({"model": architecture})["model"]
         if meta["format_version"] == 1:
-            vocabulary = srsly.msgpack_loads(files[VOCABULARY])
-            labels = vocabulary["labels"]
-            take_old_weights(model, Vocabulary.from_dict(vocabulary), from_npz(files[WEIGHTS]))
+            stored = read_msgpack(files, VOCABULARY)
+            with reading(VOCABULARY):
+                vocabulary = Vocabulary.from_dict(stored)
+                labels = stored_texts(stored_entry(stored, "labels", "it"), "labels")
+            arrays = read_npz(files, WEIGHTS)
+            with reading(WEIGHTS):
+                take_old_weights(model, vocabulary, arrays)
+                check_weights(model, n_labels=len(labels))
         else:
-            labels = meta["labels"]
-            model.from_bytes(files[MODEL])
-        check_weights(model, n_labels=len(labels))
-        root_labels = meta.get("root_labels", [])
+            labels = stored_texts(stored_entry(meta, "labels", META), "labels")
+            content = stored_file(files, MODEL)
+            with reading(MODEL):
+                take_weights(model, content)
+                check_weights(model, n_labels=len(labels))
+        root_labels = stored_texts(meta.get("root_labels", []), "root_labels")
         if root_labels and not set(root_labels) < set(labels):
             raise ValueError(f"root_labels are {root_labels}, expected some of the labels")
         return cls(

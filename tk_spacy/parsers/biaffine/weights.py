@@ -19,6 +19,7 @@ from tk_spacy.parsers.biaffine.model import scorer_of
 from tk_spacy.parsers.biaffine.recurrent import PARTS
 from tk_spacy.parsers.biaffine.scorer import WEIGHTS, weight_shapes
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.utils.serialization import from_msgpack
 
 MOST_WEIGHT = 1e3
 """Weights of a stored parser are smaller; the search relies on scores that are finite numbers."""
@@ -53,6 +54,15 @@ def take_old_weights(
         scorer.set_param(name, model.ops.asarray_f(arrays[old]))
     if arrays.keys() != expected:
         raise ValueError(f"weights are {sorted(arrays)}, expected {sorted(expected)}")
+
+
+def take_weights(model: Model[Any, Any], content: bytes) -> None:
+    """Put weights that thinc wrote into a model.  Raises ValueError for what is no msgpack."""
+    try:
+        model.from_bytes(content)
+    except Exception:
+        from_msgpack(content)  # first of all it must be that
+        raise
 
 
 def check_weights(model: Model[Input, Any], *, n_labels: int) -> None:

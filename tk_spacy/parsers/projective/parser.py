@@ -11,7 +11,7 @@ import numpy as np
 import srsly
 from numpy.typing import NDArray
 
-from tk_spacy.features.schema import Schema
+from tk_spacy.features.schema import Schema, read_schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.parsers.listing_parser import InventoryIds, ListingParser, flat_trees, owners_of
 from tk_spacy.parsers.projective.decoder import Scorer, decode, score_trees
@@ -22,7 +22,7 @@ from tk_spacy.parsers.projective.settings import ProjectiveSettings
 from tk_spacy.parsers.sampling.search.words import encode
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
-from tk_spacy.utils.serialization import META, dense, from_npz, read_places, sparse, to_npz
+from tk_spacy.utils.serialization import META, dense, read_npz, read_places, reading, sparse, to_npz
 
 SCHEMA, WEIGHTS = "schema.msgpack", "weights.npz"
 MOST_WEIGHT = 1e9
@@ -179,17 +179,22 @@ class ProjectiveParser(ListingParser):
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
         settings = ProjectiveSettings.from_dict(meta["settings"])
-        schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
-        arrays = from_npz(files[WEIGHTS])
+        schema = read_schema(files, SCHEMA)
+        arrays = read_npz(files, WEIGHTS)
         n_labels = len(schema.labels)
         of_labels = (1 << settings.label_bits) + n_labels
+        with reading(WEIGHTS):
+            weights = dense(arrays, "parts", 1 << settings.bits, most=MOST_WEIGHT)
+            pruner = dense(arrays, "pruner", 1 << settings.pruner_bits, most=MOST_WEIGHT)
+            label_weights = dense(arrays, "labels", of_labels, most=MOST_WEIGHT)
+            places = read_places(arrays, n_labels)
         return cls(
             schema=schema,
             settings=settings,
-            weights=dense(arrays, "parts", 1 << settings.bits, most=MOST_WEIGHT),
-            pruner=dense(arrays, "pruner", 1 << settings.pruner_bits, most=MOST_WEIGHT),
-            label_weights=dense(arrays, "labels", of_labels, most=MOST_WEIGHT),
-            places=read_places(arrays, n_labels),
+            weights=weights,
+            pruner=pruner,
+            label_weights=label_weights,
+            places=places,
             about=cls._about(meta),
         )
 

@@ -15,7 +15,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.features.candidate_scores import add_candidate_scores
 from tk_spacy.features.part_types import ARC, PART_TYPES
 from tk_spacy.features.parts import extract_parts
-from tk_spacy.features.schema import FIRST_ID, Schema
+from tk_spacy.features.schema import FIRST_ID, Schema, read_schema
 from tk_spacy.kbest.candidates import (
     SHORT_LIST,
     CandidateList,
@@ -39,10 +39,17 @@ from tk_spacy.utils.serialization import (
     META,
     PARSER_FORMAT,
     dense,
-    from_npz,
+    read_npz,
     read_places,
+    reading,
     sparse,
     to_npz,
+)
+from tk_spacy.utils.stored_values import (
+    stored_entry,
+    stored_number,
+    stored_table,
+    stored_texts,
 )
 
 KERNEL_SCHEMA, KERNEL = "kernel.msgpack", "kernel.npz"
@@ -327,28 +334,30 @@ class SamplingParser(ListingParser):
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
         settings = SamplingSettings.from_dict(meta["settings"])
-        schema = Schema.from_dict(srsly.msgpack_loads(files[SCHEMA]))
-        arrays = from_npz(files[WEIGHTS])
-        n_cells = FIRST_ID + len(schema.labels)
-        places = read_places(arrays, n_cells)
-        if places[:FIRST_ID].any():
-            raise ValueError(f"places of ids below {FIRST_ID}, which are no labels")
-        weights = dense(arrays, "weights", (1 << settings.bits) + n_cells, most=MOST_WEIGHT)
-        pruner = dense(arrays, "pruner", 1 << settings.pruner_bits, most=MOST_WEIGHT)
+        schema = read_schema(files, SCHEMA)
+        arrays = read_npz(files, WEIGHTS)
+        with reading(WEIGHTS):
+            n_cells = FIRST_ID + len(schema.labels)
+            places = read_places(arrays, n_cells)
+            if places[:FIRST_ID].any():
+                raise ValueError(f"places of ids below {FIRST_ID}, which are no labels")
+            weights = dense(arrays, "weights", (1 << settings.bits) + n_cells, most=MOST_WEIGHT)
+            pruner = dense(arrays, "pruner", 1 << settings.pruner_bits, most=MOST_WEIGHT)
         kernel = None
         if meta["format_version"] > 1:
-            own = Schema.from_dict(srsly.msgpack_loads(files[KERNEL_SCHEMA]))
-            given = meta["kernel"].get("pairs", [])
+            stored = stored_table(stored_entry(meta, "kernel", META), "kernel")
+            given = stored_texts(stored.get("pairs", []), "kernel.pairs")
             names = (ARC, *(name for name in PAIRS if name in given))
             if len(names) != 1 + len(given):
                 raise ValueError(f"a kernel of {given}, expected some of {PAIRS}")
-            kernel = SearchKernel(
-                schema=own,
-                support=Support.from_arrays(
-                    from_npz(files[KERNEL]), names, n_properties=len(own.properties)
-                ),
-                gamma=float(meta["kernel"]["gamma"]),
+            gamma = stored_number(
+                stored_entry(stored, "gamma", "kernel"), "kernel.gamma", positive=True
             )
+            own = read_schema(files, KERNEL_SCHEMA)
+            arrays = read_npz(files, KERNEL)
+            with reading(KERNEL):
+                support = Support.from_arrays(arrays, names, n_properties=len(own.properties))
+            kernel = SearchKernel(schema=own, support=support, gamma=gamma)
         return cls(
             schema=schema,
             settings=settings,

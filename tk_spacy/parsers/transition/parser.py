@@ -20,7 +20,16 @@ from tk_spacy.parsers.transition.settings import BACKWARD, TransitionSettings
 from tk_spacy.parsers.transition.words import Reading
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
-from tk_spacy.utils.serialization import META, dense, from_npz, read_places, sparse, to_npz
+from tk_spacy.utils.serialization import (
+    META,
+    dense,
+    read_msgpack,
+    read_npz,
+    read_places,
+    reading,
+    sparse,
+    to_npz,
+)
 
 READING, WEIGHTS = "reading.msgpack", "weights.npz"
 MOST_WEIGHT = 1e9
@@ -160,16 +169,24 @@ class TransitionParser(ListingParser):
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
         settings = TransitionSettings.from_dict(meta["settings"])
-        reading = Reading.from_dict(srsly.msgpack_loads(files[READING]))
-        if reading.backward != (settings.direction == BACKWARD):
-            raise ValueError(f"direction is {settings.direction}, and the words' is another one")
-        arrays = from_npz(files[WEIGHTS])
-        n_labels, size = len(reading.labels), 1 << settings.bits
+        stored = read_msgpack(files, READING)
+        with reading(READING):
+            words = Reading.from_dict(stored)
+            if words.backward != (settings.direction == BACKWARD):
+                raise ValueError(
+                    f"direction is {settings.direction}, and the words' is another one"
+                )
+        arrays = read_npz(files, WEIGHTS)
+        n_labels, size = len(words.labels), 1 << settings.bits
+        with reading(WEIGHTS):
+            moves = dense(arrays, "moves", size, most=MOST_WEIGHT)
+            labels = dense(arrays, "labels", size + n_labels, most=MOST_WEIGHT)
+            places = read_places(arrays, n_labels)
         return cls(
-            reading=reading,
+            reading=words,
             settings=settings,
-            move_weights=dense(arrays, "moves", size, most=MOST_WEIGHT),
-            label_weights=dense(arrays, "labels", size + n_labels, most=MOST_WEIGHT),
-            places=read_places(arrays, n_labels),
+            move_weights=moves,
+            label_weights=labels,
+            places=places,
             about=cls._about(meta),
         )

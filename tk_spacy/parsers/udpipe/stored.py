@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from tk_spacy.parsers.udpipe.library import load_model
-from tk_spacy.utils.serialization import META, StoredModel
+from tk_spacy.utils.serialization import META, DamagedFileError, StoredModel, stored_file
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,6 +54,7 @@ class UdpipeModel(StoredModel):
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
         _, weights = cls.FILES
-        if not files[weights]:
-            raise ValueError(f"{weights} is empty")
-        return cls(model=files[weights], **cls._read_meta(meta))
+        model = stored_file(files, weights)
+        if not model:
+            raise DamagedFileError(weights, "it is empty")
+        return cls(model=model, **cls._read_meta(meta))

@@ -15,6 +15,7 @@ from tk_spacy.parallel.blas import one_thread
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import make_batches
+from tk_spacy.parsers.biaffine.weights import take_weights
 from tk_spacy.tagging.base import Tags
 from tk_spacy.tagging.bilstm.kind import FORMAT
 from tk_spacy.tagging.bilstm.labels import Labels, Tag
@@ -23,7 +24,7 @@ from tk_spacy.tagging.bilstm.model import check_weights, model_of
 from tk_spacy.tagging.bilstm.settings import BilstmSettings
 from tk_spacy.tagging.bilstm.vocabulary import FormVocabulary
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.serialization import META, StoredModel
+from tk_spacy.utils.serialization import META, StoredModel, read_msgpack, reading, stored_file
 from tk_spacy.utils.validation import check_names_of
 
 LABELS, LEMMAS, MODEL = "labels.msgpack", "lemmas.msgpack", "model"
@@ -133,18 +134,24 @@ class BilstmTagger(StoredModel):
     def _read_files(cls, files: Mapping[str, bytes], meta: dict[str, Any]) -> Self:
         """The inverse of `to_files`; see `StoredModel`."""
         settings = BilstmSettings(**check_names_of(BilstmSettings, meta["settings"]))
-        stored = srsly.msgpack_loads(files[LABELS])
-        labels = Labels(
-            [Tag(*map(str, tag)) for tag in stored["tags"]],
-            [EditRule(*rule) for rule in stored["rules"]],
-        )
-        model = model_of(settings, FormVocabulary({}, {}), sum(labels.sizes))
-        model.from_bytes(files[MODEL])
-        check_weights(model, sum(labels.sizes))
+        stored = read_msgpack(files, LABELS)
+        with reading(LABELS):
+            labels = Labels(
+                [Tag(*map(str, tag)) for tag in stored["tags"]],
+                [EditRule(*rule) for rule in stored["rules"]],
+            )
+        rows = read_msgpack(files, LEMMAS)
+        with reading(LEMMAS):
+            seen = SeenLemmas(rows)
+        content = stored_file(files, MODEL)
+        with reading(MODEL):
+            model = model_of(settings, FormVocabulary({}, {}), sum(labels.sizes))
+            take_weights(model, content)
+            check_weights(model, sum(labels.sizes))
         return cls(
             model=model,
             labels=labels,
-            seen=SeenLemmas(srsly.msgpack_loads(files[LEMMAS])),
+            seen=seen,
             settings=settings,
             columns=tuple(map(str, meta["columns"])),
             about=cls._about(meta, "columns"),
