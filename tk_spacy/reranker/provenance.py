@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from tk_spacy.parsers.names import FILE_PREFIX, SPACY
 from tk_spacy.reranker.interpolation import DEFAULT_METRIC
+from tk_spacy.utils.stored_values import (
+    stored_entry,
+    stored_list,
+    stored_table,
+    stored_text,
+    stored_texts,
+    stored_whole,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +206,10 @@ class Provenance:
             parsers_trained=made.get("trained"),
             pipeline=made.get("pipeline"),
             folds=made.get("folds"),
-            tagger=read("tagger", lambda about: None if about is None else dict(about), None),
-            tokenizer=read("tokenizer", lambda about: None if about is None else dict(about), None),
-            multiword=read("multiword", dict, {}),
-            sources=read("sources", lambda names: tuple(names or ()), ()),
+            tagger=read("tagger", partial(_table_or_none, name="tagger"), None),
+            tokenizer=read("tokenizer", partial(_table_or_none, name="tokenizer"), None),
+            multiword=read("multiword", _multiword, {}),
+            sources=read("sources", lambda names: tuple(stored_texts(names or [], "sources")), ()),
             candidates=candidates,
             backward=backward,
             seed=data.pop("seed", None),
@@ -209,30 +218,68 @@ class Provenance:
             raw_scores=bool(data.pop("raw_scores", False)),
             tuning_metric=str(data.pop("tuning_metric", DEFAULT_METRIC)),
             scores=data.pop("scores", None),
-            selected=read("selected", dict, {}),
-            compressed=read("compressed", lambda steps: tuple(steps or ()), ()),
+            selected=read("selected", partial(stored_table, name="selected"), {}),
+            compressed=read("compressed", _compressed, ()),
             more=data,
         )
 
 
-def _how_made(stored: Mapping[str, Any]) -> dict[str, Any]:
-    return {**stored, "trained": bool(stored["trained"])}
+def _table_or_none(stored: object, name: str) -> dict[str, Any] | None:
+    return None if stored is None else stored_table(stored, name)
 
 
-def _candidates(stored: Mapping[str, Any]) -> Candidates:
-    files = dict(stored.get("files") or {})
-    return Candidates(k=int(stored["k"]), search=stored["search"], files=files)
+def _how_made(stored: object) -> dict[str, Any]:
+    trained = stored_entry(stored, "trained", "upstream")
+    return {**stored_table(stored, "upstream"), "trained": bool(trained)}
 
 
-def _treebank(stored: Mapping[str, Any]) -> dict[str, PartFacts]:
+def _candidates(stored: object) -> Candidates:
+    k, search = (stored_entry(stored, name, "candidates") for name in ("k", "search"))
+    files = stored_table(stored, "candidates").get("files") or {}
+    return Candidates(
+        k=stored_whole(k, "candidates.k", least=1),
+        search=stored_text(search, "candidates.search"),
+        files=_texts(files, "candidates.files"),
+    )
+
+
+def _treebank(stored: object) -> dict[str, PartFacts]:
+    parts = {}
+    for name, part in stored_table(stored, "treebank").items():
+        what = f"treebank.{name}"
+        file, sentences, words, digest = (
+            stored_entry(part, fact, what) for fact in ("file", "sentences", "words", "sha256")
+        )
+        parts[name] = PartFacts(
+            file=stored_text(file, f"{what}.file"),
+            sentences=stored_whole(sentences, f"{what}.sentences"),
+            words=stored_whole(words, f"{what}.words"),
+            sha256=stored_text(digest, f"{what}.sha256"),
+        )
+    return parts
+
+
+def _parsers(stored: object) -> dict[str, Mapping[str, Any]]:
     return {
-        name: PartFacts(**{fact: part[fact] for fact in PartFacts.__slots__})
-        for name, part in stored.items()
+        name: stored_table(about, f"views.{name}")
+        for name, about in stored_table(stored, "views").items()
     }
 
 
-def _parsers(stored: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {name: dict(about) for name, about in stored.items()}
+def _multiword(stored: object) -> dict[str, str]:
+    return _texts(stored, "multiword")
+
+
+def _texts(stored: object, name: str) -> dict[str, str]:
+    return {
+        key: stored_text(value, f"{key!r} of {name}")
+        for key, value in stored_table(stored, name).items()
+    }
+
+
+def _compressed(stored: object) -> tuple[dict[str, Any], ...]:
+    steps = stored_list(stored or [], "compressed")
+    return tuple(stored_table(step, "a step of compressed") for step in steps)
 
 
 def _single_parser(

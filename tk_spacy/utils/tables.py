@@ -103,6 +103,15 @@ class Table:
         ]
 
 
+def check_shown(tables: Iterable[Table]) -> None:
+    """Raises ValueError for a cell that is neither text nor a number nor None."""
+    for table in tables:
+        for row in table.rows:
+            for cell in row:
+                if not isinstance(cell, str | int | float | None):
+                    raise ValueError(f"{table.title} has {cell!r:.60}, expected text or a number")
+
+
 def _parts(widths: Sequence[tuple[int, int]], most: int) -> Iterator[dict[int, int]]:
     """The columns that stand beside each other, and their widths; the first in each part.
 

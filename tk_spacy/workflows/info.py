@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.selection.explicit import explicit_facts, explicit_line
 from tk_spacy.tagging.kinds import tagger_line
 from tk_spacy.tokenizing.spec import tokenizer_line
-from tk_spacy.utils.tables import MEBIBYTE, Column, Table, show
-from tk_spacy.workflows.model import Model, open_model, open_stored_parser
+from tk_spacy.utils.serialization import META, reason_of
+from tk_spacy.utils.stored_values import stored_entry, stored_table, stored_texts, stored_whole
+from tk_spacy.utils.tables import MEBIBYTE, Column, Table, check_shown, show
+from tk_spacy.workflows.model import REPORT_JSON, Model, open_model, open_stored_parser
 from tk_spacy.workflows.selected import (
     features_table,
     selection_line,
@@ -64,16 +67,20 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
         "report": model.report.to_dict() if model.report else None,
         "tk_spacy": __version__,
     }
-    try:
-        json.dumps(facts, allow_nan=False)
+    meta = path / META if model.component is None else path / model.component / META
+    with _told_by(meta, "train"):
+        json.dumps(facts["about"], allow_nan=False)
         of, selected = "Settings", reranker.provenance.selected
         if facts["explicit"]:  # the kernel and the manual features of these settings are no more
             of = "Settings of the model that the features were selected for"
         tables = [_facts_table(model, facts), _settings_table(facts["settings"], of)]
         if selected:
-            tables.append(selection_scores(selected["scores"]))
+            tables.append(selection_scores(stored_entry(selected, "scores", "selected")))
         if facts["strongest"]:
             tables.append(features_table(facts["strongest"]))
+        check_shown(tables)
+    with _told_by(path / REPORT_JSON, "train"):
+        json.dumps(facts, allow_nan=False)
         if model.report is not None:
             title = str(model.report.about.get("title", ""))
             tables += [
@@ -82,13 +89,22 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
             ]
             if model.report.tags:
                 tables.append(tags_table(model.report.tags))
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # The model is sound, but what is told about it is not ours: a reranker never reads it.
-        raise ModelError(
-            f"{path}: its meta.json or report.json is not as `tk-spacy train` writes it "
-            f"({type(error).__name__}: {error})"
-        ) from error
+        check_shown(tables)
     return tables, facts
+
+
+@contextmanager
+def _told_by(file: Path, maker: str) -> Iterator[None]:
+    """What is told about a model is not ours where anything goes wrong within: a ModelError.
+
+    The model itself may be sound: it never reads this.  maker: the command that writes the file.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{file}: is not as `tk-spacy {maker}` writes it ({reason_of(error)})"
+        ) from error
 
 
 def _check_listed(path: Path, fine: bool, *, templates: bool = False) -> None:
@@ -108,8 +124,18 @@ def _check_listed(path: Path, fine: bool, *, templates: bool = False) -> None:
 
 
 def licence_of(path: Path) -> str:
-    """The licence in the meta.json of a pipeline, empty for none."""
-    return str(json.loads((path / "meta.json").read_text(encoding="utf-8")).get("license") or "")
+    """The licence in the meta.json of a pipeline, empty for none.
+
+    Raises ModelError where it cannot be read.
+    """
+    try:
+        stored = stored_table(json.loads((path / META).read_text(encoding="utf-8")), META)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path}: {META} of the spaCy pipeline cannot be read ({reason_of(error)}); train it "
+            "again"
+        ) from error
+    return str(stored.get("license") or "")
 
 
 def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
@@ -126,18 +152,13 @@ def _about_parser(path: Path) -> tuple[list[Table], dict[str, Any]]:
         "tk_spacy": __version__,
     }
     rows = [("kind", facts["kind"]), ("size on disk", f"{facts['bytes'] / MEBIBYTE:,.1f} MB")]
-    try:
+    with _told_by(path / META, "train-parser"):
         json.dumps(facts, allow_nan=False)
         rows += _treebank(facts["about"].get("treebank", {}))
         for row in facts["about"].get("epochs", []):
             rows.append(
                 (f"epoch {row['epoch']}", f"UAS {row['uas']:.2f}, LAS {row['las']:.2f} on dev")
             )
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ModelError(
-            f"{path}: its meta.json is not as `tk-spacy train-parser` writes it "
-            f"({type(error).__name__}: {error})"
-        ) from error
     if "properties" in facts:
         properties = facts["properties"]
         rows += [
@@ -195,12 +216,22 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
         parts = show(of["support_parts"])
         support = f"none: a hashed map of {of['bits']} bits, made of {parts}"
     for step in made.compressed:
-        before = _counts(step["support_parts_before"])
+        before = _counts(
+            {
+                name: stored_whole(n, f"support_parts_before.{name}")
+                for name, n in stored_table(
+                    stored_entry(step, "support_parts_before", "a step of compressed"),
+                    "support_parts_before",
+                ).items()
+            }
+        )
         rows.append(("compressed", f"from support parts: {before}"))
     if made.selected:
         rows.append(("selected by", selection_line(made.selected)))
-        for name, files in made.selected["files"].items():
-            rows.append((f"selection's {name}", ", ".join(files)))
+        inputs = stored_table(stored_entry(made.selected, "files", "selected"), "selected.files")
+        for name, names in inputs.items():
+            listed = stored_texts(names, f"selected.files.{name}")
+            rows.append((f"selection's {name}", ", ".join(listed)))
     if facts["explicit"]:
         rows.append(("selected features", explicit_line(facts["explicit"])))
     else:
