@@ -123,6 +123,40 @@ def test_cli_explain_compares_with_a_tree_of_the_user(tmp_path: Path) -> None:
     assert any(list(tree.heads) == last.heads.tolist() for tree in told_of.explanation.trees)
 
 
+def test_cli_explain_names_the_sentence_and_a_given_tree_that_wins(tmp_path: Path) -> None:
+    result = told(lists(), "--sent-id", sent_id(3))
+    assert result.stdout.startswith(f"Why this tree? {sent_id(3)}\n")
+    document = json.loads(told(lists(), "--sent-id", sent_id(3), "--json").stdout)
+    assert (document["sentence"], document["given_wins"]) == (4, False)
+    sentence = load_treebank(treebank()["test"])[3]
+    winner = document["trees"][0]
+    tree = sentence.with_tree(winner["heads"], winner["deprels"])
+    write_conllu(tmp_path / "tree.conllu", [tree])
+    arguments = "--sent-id", sent_id(3), "--tree", tmp_path / "tree.conllu"
+    words = "The given tree is the winner; compared with the runner-up."
+    page_file = tmp_path / "page.html"
+    text = " ".join(told(lists(), *arguments, "--html", page_file).stdout.split())
+    assert words in text
+    assert words in page_file.read_text(encoding="utf-8")
+    assert words not in " ".join(result.stdout.split())
+    given = json.loads(told(lists(), *arguments, "--json").stdout)
+    assert given["given_wins"]
+    assert [tree["role"] for tree in given["trees"]] == ["winner", "runner-up"]
+
+
+def test_cli_explain_names_a_sentence_without_sent_id_by_its_number(tmp_path: Path) -> None:
+    sentence, trees = next(iter(read_kbest(lists(), inventory=LabelInventory())))
+    write_kbest(tmp_path / "one.conllu", [(sentence, trees)])
+    path = tmp_path / "one.conllu"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "sent_id" not in line), encoding="utf-8")
+    result = told(path, "--html", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"Why this tree? sentence 1 of {path}\n")
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"<h1>Why this tree? sentence 1 of {path}</h1>" in html
+
+
 def test_cli_explain_reads_standard_input(tmp_path: Path) -> None:
     pair = next(iter(read_kbest(lists(), inventory=LabelInventory())))
     write_kbest(tmp_path / "one.conllu", [pair])

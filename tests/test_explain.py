@@ -266,7 +266,10 @@ def test_winner_and_other_trees(every):
     assert [tree.role for tree in asked.trees] == ["winner", "given"]
     assert asked.trees[1].rank == len(completed)
     winner = completed.heads[order[0]].tolist(), completed.deprels(order[0])
-    assert every.explain(sentence, trees, tree=winner).to_dict() == made.to_dict()
+    given = every.explain(sentence, trees, tree=winner)
+    assert given.to_dict() == {**made.to_dict(), "given_wins": True}
+    assert [tree.role for tree in given.trees] == ["winner", "runner-up"]
+    assert not asked.given_wins
     with pytest.raises(ValueError, match="not in the candidate list"):
         every.explain(sentence, trees, tree=(last[0], ["of no list"] * len(sentence)))
     with pytest.raises(ValueError, match="2 heads and 1 labels"):

@@ -22,7 +22,9 @@ from tk_spacy.workflows.explain import explain
 from tk_spacy.workflows.explanation_words import (
     arc_line,
     broken_words,
+    given_line,
     marked_words,
+    sentence_name,
     share_line,
     shared_line,
     source_line,
@@ -121,6 +123,7 @@ def explain_cli(
             from tk_spacy.workflows.explanation_page import page  # noqa: PLC0415  (imports spaCy)
 
             write_page(html, page(made))
+        shell.say(f"Why this tree? {sentence_name(made)}\n")
         shell.say(" ".join(_sentence(made.explanation)))
         shell.say(source_line(made) + "\n")
         shell.result(_tables(made.explanation), made.to_dict())
@@ -165,7 +168,11 @@ def _tables(explanation: Explanation) -> list[Table]:
                 *numbers,
             ),
             rows=(*rows, ("final score", "", *_with_difference(scores))),
-            notes=(f"Ranks among {explanation.n_candidates} trees: {ranks}.", *broken),
+            notes=(
+                *([given] if (given := given_line(explanation)) else []),
+                f"Ranks among {explanation.n_candidates} trees: {ranks}.",
+                *broken,
+            ),
         )
     ]
     tables += [

@@ -95,7 +95,8 @@ class Explanation:
     """Why the winner of a list scores more than another tree.
 
     sent_id, forms, upos: of the sentence.  n_candidates: trees compared.  trees: the winner and the
-    other; the winner alone where the list has no other tree.
+    other; the winner alone where the list has no other tree.  given_wins: whether the winner is the
+    tree that was given to compare with, and the other the runner-up for that reason.
     arcs: those that differ, in the order of the words.  has_examples: whether the model keeps the
     sentences that it learnt from.
     """
@@ -107,6 +108,7 @@ class Explanation:
     trees: tuple[ExplainedTree, ...]
     arcs: tuple[DifferingArc, ...]
     has_examples: bool
+    given_wins: bool = False
 
     @property
     def differing(self) -> tuple[int, ...]:
@@ -145,6 +147,7 @@ class Explanation:
             "trees": [tree.to_dict() for tree in self.trees],
             "arcs": [arc.to_dict() for arc in self.arcs],
             "has_examples": self.has_examples,
+            "given_wins": self.given_wins,
         }
 
 
@@ -234,6 +237,7 @@ def explain(
         trees=trees,
         arcs=arcs,
         has_examples=model.examples is not None,
+        given_wins=tree is not None and other == order[0],
     )
 
 

@@ -40,6 +40,7 @@ class ExplainedSentence:
 
     model, file: as they were given.  treebank: that the model learnt from, None where it is not
     known; licence: of the model, None where it is no pipeline, empty where none is stated.
+    number: of the sentence in the file, from 1.
     """
 
     explanation: Explanation
@@ -47,12 +48,14 @@ class ExplainedSentence:
     file: str
     treebank: str | None
     licence: str | None
+    number: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {
             "model": self.model,
             "file": self.file,
+            "sentence": self.number,
             "treebank": self.treebank,
             "licence": self.licence,
             **self.explanation.to_dict(),
@@ -94,7 +97,7 @@ def explain(
     source: MergedSource | None = None
     if trees_file is not None and trees_file.form is not None:
         lists = trees_file.lists(inventory=inventory, source=main_source(opened.reranker), k=k)
-        sentence, candidates = _chosen(lists, sent_id, file, lambda pair: pair[0])
+        (sentence, candidates), number = _chosen(lists, sent_id, file, lambda pair: pair[0])
         _check_sources(opened.reranker, candidates, file)
     else:
         _check_parsers(opened)
@@ -106,7 +109,7 @@ def explain(
             tags, partial(open_tagger, model, load=load),
             learnt_own=opened.reranker.provenance.tagger is not None,
         )()  # fmt: skip
-        sentence = _chosen(tagged(sentences), sent_id, file, lambda item: item)
+        sentence, number = _chosen(tagged(sentences), sent_id, file, lambda item: item)
         if is_long(sentence):
             raise UserError(
                 f"{_place(sentence, file)}: the sentence has {len(sentence)} words, and those of "
@@ -133,16 +136,19 @@ def explain(
         file=str(file),
         treebank=opened.reranker.provenance.title,
         licence=None if opened.component is None else licence_of(model),
+        number=number,
     )
 
 
-def _chosen(items: Iterator[Any], sent_id: str | None, file: Path, sentence_of: Any) -> Any:
-    """The item with a sent_id, or the only one."""
+def _chosen(
+    items: Iterator[Any], sent_id: str | None, file: Path, sentence_of: Any
+) -> tuple[Any, int]:
+    """The item with a sent_id, or the only one; and its number, from 1."""
     first, n = None, 0
     for item in items:
         n += 1
         if sent_id is not None and sentence_of(item).sent_id == sent_id:
-            return item
+            return item, n
         if sent_id is None and n > 1:
             raise UserError(
                 f"{file}: has more than one sentence; say which one to explain (--sent-id)"
@@ -155,12 +161,13 @@ def _chosen(items: Iterator[Any], sent_id: str | None, file: Path, sentence_of: 
             f"{file}: none of its {n:,} sentences has the sent_id {sent_id!r}; give one that is "
             "there"
         )
-    return first
+    return first, n
 
 
 def _tree_of(path: Path, sent_id: str | None) -> Sentence:
     """The sentence with the tree to compare with."""
-    found: Sentence = _chosen(read_conllu(path), sent_id, path, lambda item: item)
+    found: Sentence
+    found, _ = _chosen(read_conllu(path), sent_id, path, lambda item: item)
     return found
 
 

@@ -9,12 +9,13 @@ from tk_spacy.pages.content import DrawnTree
 from tk_spacy.pages.rendering import render
 from tk_spacy.pages.trees import CUT_TOLD, cut_out, drawn_tree
 from tk_spacy.reranker.explain import Explanation
-from tk_spacy.utils.short_names import short_names
 from tk_spacy.workflows.explain import ExplainedSentence
 from tk_spacy.workflows.explanation_words import (
     arc_line,
     broken_words,
+    given_line,
     marked_words,
+    sentence_name,
     share_line,
     shared_line,
     source_line,
@@ -37,7 +38,8 @@ def page(made: ExplainedSentence) -> str:
     return render(
         "explanation.html",
         generator="tk-spacy explain",
-        title=explanation.sent_id or short_names([made.file])[0],
+        title=sentence_name(made),
+        given=given_line(explanation),
         words=[
             {"form": form, "differs": i in differing}
             for i, form in enumerate(explanation.forms, start=1)

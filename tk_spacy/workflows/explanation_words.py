@@ -18,6 +18,20 @@ FEATURES: Mapping[str, Callable[[ExplainedTree], Mapping[str, float]]] = {
 """What is told of features, and where a tree has them."""
 
 
+def sentence_name(made: ExplainedSentence) -> str:
+    """Which sentence is explained: its sent_id, else its number in the file."""
+    return made.explanation.sent_id or f"sentence {made.number} of {short_names([made.file])[0]}"
+
+
+def given_line(explanation: Explanation) -> str:
+    """That the tree to compare with is the winner itself; empty where it is not."""
+    if not explanation.given_wins:
+        return ""
+    if len(explanation.trees) < 2:
+        return "The given tree is the winner; there is no other one to compare it with."
+    return "The given tree is the winner; compared with the runner-up."
+
+
 def source_line(made: ExplainedSentence) -> str:
     """Where sentence and model come from, in one line."""
     (file,), (model,) = short_names([made.file]), short_names([made.model])
