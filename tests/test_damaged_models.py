@@ -29,8 +29,9 @@ from tk_spacy.errors import ModelError, UserError
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.hashed_kernel import without_parts
-from tk_spacy.reranker.calibration import HEADS, LABELS, Calibration, Logistic, _names
+from tk_spacy.reranker.calibration import Calibration, Logistic
 from tk_spacy.reranker.compression import hashed
+from tk_spacy.reranker.evidence import WordFeatures, tree_feature_names
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.penalties import Penalties
@@ -82,17 +83,19 @@ def kernel() -> Reranker:
 
 
 def calibration(sources: list[str]) -> Calibration:
-    names = _names(sources)
-    word = Logistic(dict.fromkeys(names, 0.25), 0.5)
+    relations = ("nsubj", "root")
+    word = Logistic(dict.fromkeys(WordFeatures(sources, relations).names, 0.25), 0.5)
     return Calibration(
         scales=dict.fromkeys(sources, 2.0),
         final_scale=1.5,
         head=word,
         label=word,
-        tree=Logistic(dict.fromkeys([*names, HEADS, LABELS], 0.125), -0.5),
+        tree=Logistic(dict.fromkeys(tree_feature_names(sources), 0.125), -0.5),
         others_temperature=1.0,
         others_share=0.5,
+        relations=relations,
         adjusted={"head": Logistic({"model": 0.75}, 0.125)},
+        informed={"tree": Logistic({"model": 0.5, "parsers": 0.25}, 0.125)},
     )
 
 
@@ -152,7 +155,8 @@ def check(all_files: Iterable[Files], name: str | None, *, least: int = 1) -> No
         trees = model.completed(golds[0], found[0])
         decision = model.decide(golds[0], trees, n_threads=1)
         assert np.isfinite(decision.final).all()
-        sure = model.confidence(decision.candidates, decision.final, decision.row)
+        arcs = np.full((len(golds[0]), 2), 0.5)
+        sure = model.confidence(decision.candidates, decision.final, decision.row, arcs=arcs)
         if sure is not None:
             assert np.isfinite([sure.tree, *sure.heads, *sure.labels, *sure.trees]).all()
         assert model.provenance is not None
@@ -257,6 +261,14 @@ def test_a_directory_is_named_with_the_file(tmp_path: Path) -> None:
         (
             lambda meta: meta["calibration"]["adjusted"]["head"].update(bias=None),
             "calibration.adjusted.head.bias is None, expected a number",
+        ),
+        (
+            lambda meta: meta["calibration"]["informed"]["tree"]["weights"].update(parsers=-1.0),
+            "calibration.informed has a negative factor, expected none",
+        ),
+        (
+            lambda meta: meta["calibration"].update(relations=["nsubj", 1]),
+            "calibration.relations has 1, expected texts",
         ),
         (
             lambda meta: meta["combination"]["betas"].update(good=1e200),

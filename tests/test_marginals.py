@@ -136,7 +136,7 @@ def test_stored_marginals_models_are_the_same(informed):
     for strange, message in (
         ({"head": informed.adjusted["head"].to_dict()}, "features"),
         ({"head": {"bias": 0.0, "weights": {"model": 1.0, "parsers": -1.0}}}, "negative"),
-        ({"words": {"bias": 0.0, "weights": {"model": 1.0, "parsers": 1.0}}}, "adjusted of"),
+        ({"words": {"bias": 0.0, "weights": {"model": 1.0, "parsers": 1.0}}}, "informed is of"),
     ):
         with pytest.raises(ValueError, match=message):
             Calibration.from_dict({**stored, "informed": strange})
