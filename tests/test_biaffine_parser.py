@@ -7,10 +7,12 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from biaffine_parsers import NEW, QUICK, SENTENCES, trained
+from thinc.api import Model
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -138,6 +140,31 @@ def test_biaffine_arc_scores_are_those_of_the_own_tree_one_by_one() -> None:
         assert found.shape == (len(sentence), 2)
         assert (found <= 0).all()  # a sure one may be 0 to single precision
         assert found.sum() == pytest.approx(total, abs=1e-4)
+
+
+def test_biaffine_network_reads_no_sentence_again_for_the_arcs_of_a_listed_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parser, read = trained(), []
+    predict = Model.predict
+
+    def counted(model: Any, batch: Batch) -> Any:
+        read.extend(sentence.forms for sentence in batch.sentences)
+        return predict(model, batch)
+
+    monkeypatch.setattr(Model, "predict", counted)
+    source = BiaffineSource(parser)
+    lists = list(source.candidates(NEW, k=2))
+    assert len(read) == len(NEW)
+    chosen = [
+        sentence.with_tree(trees.heads[-1], trees.deprels(-1))
+        for sentence, trees in zip(NEW, lists, strict=True)
+    ]
+    arcs = source.arc_scores(chosen)
+    assert len(read) == len(NEW)
+    for found, expected in zip(arcs, parser.arc_scores(chosen), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert len(read) == 2 * len(NEW)
 
 
 def test_biaffine_arc_scores_of_what_it_does_not_know() -> None:

@@ -194,22 +194,27 @@ class BiaffineParser(StoredParser):
             done += len(batch)
         return out
 
-    def arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
+    def arc_scores(
+        self, sentences: Sequence[Sentence], *, recent: RecentScores | None = None
+    ) -> list[NDArray[np.float64]]:
         """How likely each arc of the sentences' own trees is: float64[n, 2] each.
 
         The log-probabilities of the head, and of the label given the head, -infinity for one that
         the parser does not give to such an arc.  NaN for a label that it does not know, and in a
         sentence too long to be searched whole.
+        recent: as `kbest` has left it.
         """
         out = [np.full((len(sentence), 2), np.nan) for sentence in sentences]
         whole = [i for i, sentence in enumerate(sentences) if not is_long(sentence)]
         for batch in in_batches(whole, lambda i: len(sentences[i])):
-            found = self._arc_scores([sentences[i] for i in batch])
+            found = self._arc_scores([sentences[i] for i in batch], recent)
             for i, arcs in zip(batch, found, strict=True):
                 out[i] = arcs
         return out
 
-    def _arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
+    def _arc_scores(
+        self, sentences: Sequence[Sentence], recent: RecentScores | None
+    ) -> list[NDArray[np.float64]]:
         ids = {name: i for i, name in enumerate(self.labels)}
 
         def own(i: int, scores: SentenceScores) -> NDArray[np.float64]:
@@ -217,7 +222,7 @@ class BiaffineParser(StoredParser):
             heads, given = scores.of_arcs(sentences[i].heads[None], labels)
             return np.stack([heads[0], given[0]], axis=1)
 
-        return self._map(sentences, own)
+        return self._map(sentences, own, recent=recent)
 
     def _map(
         self,

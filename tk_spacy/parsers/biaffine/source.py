@@ -51,4 +51,4 @@ class BiaffineSource(ListingSource[BiaffineParser]):
 
     def arc_scores(self, sentences: Sequence[Sentence]) -> list[NDArray[np.float64]]:
         """How likely each arc of the sentences' own trees is; see `kbest.sources.ArcScorer`."""
-        return self.parser.arc_scores(sentences)
+        return self.parser.arc_scores(sentences, recent=self.recent)
