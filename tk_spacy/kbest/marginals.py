@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -33,6 +32,9 @@ def arc_probabilities(sources: Iterable[object]) -> ArcProbabilities | None:
 
 def _mean(values: Float64) -> Float64:
     """float64[n, 2] of float64[s, n, 2], over the numbers of each cell."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a cell without any stays NaN
-        return np.asarray(np.nanmean(values, axis=0))
+    # Not by nanmean, whose warning about a cell without any can be switched off only for the whole
+    # process, while other threads are at work.
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
