@@ -435,11 +435,9 @@ def _marginals(arcs: Float64) -> dict[str, Float64]:
     Of the whole tree that all arcs are right, words being independent.
     """
 
-    def odds(p: Float64) -> Float64:
-        return np.asarray(np.log((p + LEAST_ODDS) / (1.0 - p + LEAST_ODDS)))
-
     heads, labels = arcs.T
-    return {"head": odds(heads), "label": odds(labels), "tree": odds(np.asarray(np.prod(arcs)))}
+    told = {"head": heads, "label": labels, "tree": np.asarray(np.prod(arcs))}
+    return {kind: log_odds(p, LEAST_ODDS) for kind, p in told.items()}
 
 
 def _frequent_relations(lists: Sequence[HeldOut], rows: Sequence[int]) -> tuple[str, ...]:

@@ -31,15 +31,16 @@ AROUND = ("sentence", "head", "beside", "length")
 """What the words' models see beside the shares."""
 RELATION = "relation "
 """Before the name of a relation: whether the arc has it."""
-DISTANCES = ("root", "-10", "-5", "-3", "-2", "-1", "1", "2", "3", "5", "10")
+STEPS = (1, 2, 3, 5, 10)
+DISTANCES = ("root", *(f"-{step}" for step in reversed(STEPS)), *map(str, STEPS))
 """Kinds of arcs by the place of the head: 0, or so many words to the left or right, or more."""
 FLOOR = 0.001
 """Added to a share and to what is missing to 1, so that log-odds are finite."""
 
 
-def log_odds(shares: Float64) -> Float64:
-    """log(p / (1 - p)) of each share, both sums raised by FLOOR."""
-    return np.log((shares + FLOOR) / (1.0 - shares + FLOOR))
+def log_odds(shares: Float64, floor: float = FLOOR) -> Float64:
+    """log(p / (1 - p)) of each share, both sums raised by `floor`; NaN of NaN."""
+    return np.asarray(np.log((shares + floor) / (1.0 - shares + floor)))
 
 
 def softmax(scores: Float64, temperature: float) -> Float64:
@@ -133,9 +134,9 @@ class WordFeatures:
             if name in columns:
                 out[labels == inventory.get(name), columns[name]] = 1.0
         length = heads - (words + 1)
-        steps = np.array([1, 2, 3, 5, 10])
-        size = np.searchsorted(steps, np.abs(length), side="right")  # 1..5
-        place = np.where(heads == 0, 0, np.where(length < 0, 6 - size, 5 + size))
+        size = np.searchsorted(STEPS, np.abs(length), side="right")  # from 1
+        left, right = len(STEPS) + 1 - size, len(STEPS) + size
+        place = np.where(heads == 0, 0, np.where(length < 0, left, right))
         out[words, len(names) + place] = 1.0
         return out
 
