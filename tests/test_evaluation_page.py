@@ -188,6 +188,15 @@ def test_a_training_page_without_sentences_holds_none() -> None:
         assert "x: y" in text
 
 
+def test_a_training_page_tells_that_probabilities_were_fitted_to_what_judges_them() -> None:
+    _, report = lists_training()
+    told = "adjusted to the very trees that judge them"
+    report = replace(report, parts={"dev": report.parts["dev"]})
+    assert told not in page(report, trees())
+    own = {name: replace(part, adjusted=True) for name, part in trees().items()}
+    assert told in page(report, own)
+
+
 def test_a_training_page_has_curves_by_epochs_and_by_steps() -> None:
     _, report = lists_training()
     curves = {

@@ -22,7 +22,7 @@ from tk_spacy.reranker.decision import Decision
 from tk_spacy.spacy_io.conversion import doc_from_sentence
 from tk_spacy.treebank.confidence_columns import read_confidence
 from tk_spacy.treebank.conllu import load_treebank
-from tk_spacy.workflows.model import open_model
+from tk_spacy.workflows.model import REPORT_HTML, open_model
 
 needs_sklearn = pytest.mark.skipif(not room.can_fit(), reason="scikit-learn is not installed")
 
@@ -150,6 +150,13 @@ def model():
     if not room.can_fit():
         pytest.skip("scikit-learn is not installed")
     return biaffine_training()[0]
+
+
+def test_page_of_a_training_tells_where_probabilities_were_adjusted(model):
+    text = (model / REPORT_HTML).read_text(encoding="utf-8")
+    assert "Probabilities on dev" in text
+    assert "Probabilities on test" in text
+    assert text.count("adjusted to the very trees that judge them") == 1
 
 
 def decided_by(opened, sentences, inventory):

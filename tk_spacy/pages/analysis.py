@@ -193,12 +193,16 @@ def confidence_section(
     charts: bool = True,
     prefix: str = "",
     of: str = "",
+    note: str = "",
 ) -> Section:
-    """What the probabilities of systems are worth; empty where none has some."""
+    """What the probabilities of systems are worth; empty where none has some.
+
+    note: what a reader must know of them first.
+    """
     sure = {name: own for name, own in systems.items() if own}
     if not sure:
         return Section("Probabilities")
-    blocks: list[Block] = []
+    blocks: list[Block] = [Words(note)] if note else []
     for number, (name, kinds) in enumerate(sure.items() if charts else ()):
         where = f"{prefix}sure-{number}"
         reliable = {

@@ -127,7 +127,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
             (directory / REPORT_MARKDOWN).write_text(report.to_markdown(), encoding="utf-8")
-            page = _page(report, plan, choices)
+            page = _page(report, plan, kernel, choices)
             (directory / REPORT_HTML).write_text(page, encoding="utf-8")
             (directory / TRAINING_CFG).write_text(training_config(options), encoding="utf-8")
         if plan.trains_parsers and options.workdir is None:
@@ -250,9 +250,13 @@ def _assess(
 # What is saved
 
 
-def _page(report: TrainReport, plan: Plan, choices: Mapping[str, Sequence[Choices]]) -> str:
+def _page(
+    report: TrainReport, plan: Plan, kernel: Reranker, choices: Mapping[str, Sequence[Choices]]
+) -> str:
     from tk_spacy.workflows.train.report_page import PartTrees, page  # noqa: PLC0415  (spaCy)
 
+    calibration = kernel.calibration
+    adjusted = calibration is not None and bool(calibration.adjusted or calibration.informed)
     trees = {}
     for name in report.parts:
         part = plan.parts["train" if name == CROSS_VALIDATION else name]
@@ -261,6 +265,7 @@ def _page(report: TrainReport, plan: Plan, choices: Mapping[str, Sequence[Choice
             before=[tree for found in choices[name] for tree in found.before],
             after=[tree for found in choices[name] for tree in found.parsed],
             sure=[said for found in choices[name] for said in found.sure],
+            adjusted=adjusted and name == "dev",
         )
     return page(report, trees, sentences=plan.options.examples)
 

@@ -33,6 +33,11 @@ from tk_spacy.treebank.sentence import Sentence
 from tk_spacy.utils.short_names import short_names
 from tk_spacy.utils.tables import Cell, Column, Table
 
+ADJUSTED_TOLD = (
+    "These probabilities were adjusted to the very trees that judge them here, so that they look "
+    "truer than those of other sentences: only trees that nothing was fitted to, such as those of "
+    "test, tell how true they are."
+)
 UNSEEN = "test"
 """The part whose sentences are not shown: who looks at them has no test part any more."""
 
@@ -42,12 +47,14 @@ class PartTrees:
     """The trees of a part that was scored: gold, the base parser's, and the final system's.
 
     sure: how sure each of the latter is, None where the model is not calibrated.
+    adjusted: whether the calibration was adjusted to these very trees.
     """
 
     gold: Sequence[Sentence]
     before: Sequence[Sentence]
     after: Sequence[Sentence]
     sure: Sequence[Said | None]
+    adjusted: bool = False
 
 
 def page(report: TrainReport, trees: Mapping[str, PartTrees], *, sentences: bool = True) -> str:
@@ -146,7 +153,10 @@ def _errors(name: str, trees: PartTrees, *, charts: bool, sentences: bool) -> It
     for gold, tree, said in zip(trees.gold, trees.after, trees.sure, strict=True):
         if said is not None:
             counts.add(gold, tree, said)
-    yield confidence_section({FINAL: counts.scores()}, charts=charts, prefix=prefix, of=of)
+    note = ADJUSTED_TOLD if trees.adjusted else ""
+    yield confidence_section(
+        {FINAL: counts.scores()}, charts=charts, prefix=prefix, of=of, note=note
+    )
 
 
 def _violations(parts: Mapping[str, PartReport]) -> Iterator[Block]:
