@@ -27,8 +27,8 @@ import typer
 from tk_spacy.ensemble.combiner.arcs import own_rows
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.evaluation.reliability import calibration_error, chance_error, risk_coverage_area
+from tk_spacy.kbest.arc_probabilities import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.kbest.marginals import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.matching import matched_pairs
 from tk_spacy.kbest.scores import filled
 from tk_spacy.reranker.calibration import Calibration, HeldOut

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from spacy.util import minibatch
 
 from tk_spacy.ensemble.merging import merge
+from tk_spacy.kbest.arc_probabilities import arc_probabilities
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.long_sentences import join_trees, link_label
-from tk_spacy.kbest.marginals import arc_probabilities
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.pipeline.long_docs import cut_sentence
 from tk_spacy.pipeline.sources import DocSource

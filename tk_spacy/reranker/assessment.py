@@ -28,8 +28,8 @@ from tk_spacy.evaluation.report import (
     further_parser,
 )
 from tk_spacy.evaluation.well_formed import count_violations
+from tk_spacy.kbest.arc_probabilities import ArcProbabilities
 from tk_spacy.kbest.candidates import CandidateList
-from tk_spacy.kbest.marginals import ArcProbabilities
 from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.treebank.conllu import Sentence

@@ -8,7 +8,7 @@ These are lists of training sentences by parsers that learnt from a part of the 
 parsers of the model are better, and its probabilities would be too low: where there are lists by
 them (of dev), those of the chosen tree, its heads and its labels are adjusted to what is right
 there, by scale and bias of their log-odds.  Where parsers also say how likely they find the chosen
-arcs themselves (their marginals), a second such adjustment weighs that, too.
+arcs themselves, a second such adjustment weighs that, too.
 
 Sources: Platt 1999 (a logistic model over scores); Mejer and Crammer 2012, "Are You Sure?
 Confidence in Prediction of Dependency Tree Edges" (agreement of weighted k-best trees).  Ours
@@ -58,9 +58,11 @@ MOST_OF_CONFIDENCE = 1e13
 KINDS = ("head", "label", "tree")
 """Of probabilities."""
 OF_MODEL, OF_PARSERS = "model", "parsers"
-"""What a probability is adjusted by: the log-odds of what the model said, and of the marginals."""
+"""What a probability is adjusted by: the log-odds of what the model said, and of what the parsers
+say."""
 LEAST_ODDS = 1e-5
-"""Added to a marginal and to what is missing to 1: parsers are sure, and differ in how sure."""
+"""Added to a parser's probability and to what is missing to 1: parsers are sure, and differ in how
+sure."""
 LEAST_ADJUSTED = 20
 """Right ones, and wrong ones, among those that a kind of probability is adjusted to."""
 LEAST_WORDS = 5
@@ -201,7 +203,7 @@ class Calibration:
     relations: whose arcs the models of heads and labels tell apart; None for models of earlier
     versions, which look at shares alone.
     adjusted: by kinds, what makes better probabilities of those of the models; see `adjusted_to`.
-    informed: the same where the parsers' marginals are known.
+    informed: the same where the parsers' own probabilities are known.
     """
 
     scales: Mapping[str, float]
@@ -229,7 +231,7 @@ class Calibration:
 
         final: float64[k], the final scores.  row: of the candidate.
         arcs: float64[n, 2], how likely the candidate's arcs are to the parsers (see
-            `kbest.marginals`), where that is known.
+            `kbest.arc_probabilities`), where that is known.
         """
         row = int(final.argmax()) if row is None else row
         of_models = self._of_models(candidates, final, row)
@@ -240,9 +242,9 @@ class Calibration:
             for kind, given in of_models.items()
         }
         if arcs is not None:
-            marginals = _marginals(arcs)
+            of_parsers = _odds_of_parsers(arcs)
             for kind, model in self.informed.items():
-                odds = np.stack([log_odds(of_models[kind]), marginals[kind]], axis=-1)
+                odds = np.stack([log_odds(of_models[kind]), of_parsers[kind]], axis=-1)
                 better = model.probabilities(odds)
                 found[kind] = np.where(np.isnan(better), found[kind], better)
         tree = float(found["tree"])
@@ -287,14 +289,14 @@ class Calibration:
                 said[kind].append(np.atleast_1d(found[kind]))
                 right[kind].append(np.atleast_1d(of_kind))
         adjusted, informed = {}, {}
-        marginals = [_marginals(own) for own in arcs or ()]
+        of_parsers = [_odds_of_parsers(own) for own in arcs or ()]
         for kind in KINDS if lists else ():
             true = np.concatenate(right[kind])
             given = log_odds(np.concatenate(said[kind]))[:, None]
             if model := _adjustment([OF_MODEL], given, true):
                 adjusted[kind] = model
-            if marginals:
-                told = np.concatenate([np.atleast_1d(own[kind]) for own in marginals])[:, None]
+            if of_parsers:
+                told = np.concatenate([np.atleast_1d(own[kind]) for own in of_parsers])[:, None]
                 known = ~np.isnan(told[:, 0])
                 both = np.concatenate([given, told], axis=1)[known]
                 if model := _adjustment([OF_MODEL, OF_PARSERS], both, true[known]):
@@ -429,7 +431,7 @@ def _adjustments(data: Mapping[str, Any], key: str, names: Sequence[str]) -> dic
     return found
 
 
-def _marginals(arcs: Float64) -> dict[str, Float64]:
+def _odds_of_parsers(arcs: Float64) -> dict[str, Float64]:
     """By kinds, the log-odds of what parsers say of arcs, float64[n, 2]; NaN where it is not known.
 
     Of the whole tree that all arcs are right, words being independent.

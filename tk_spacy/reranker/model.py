@@ -22,8 +22,8 @@ from tk_spacy.features.encoder import EncodedList, ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema, read_schema
 from tk_spacy.features.templates import add_scores
+from tk_spacy.kbest.arc_probabilities import ArcProbabilities
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kbest.marginals import ArcProbabilities
 from tk_spacy.kbest.well_formed import best_formed
 from tk_spacy.kernels.hashed_kernel import KernelMap
 from tk_spacy.kernels.scorer import SupportScorer
@@ -321,8 +321,8 @@ class Reranker(StoredModel):
 
         candidates: a completed list, such as a decision's.  final: float64[k], its final scores.
         row: of the candidate, by default the best.
-        arcs: float64[n, 2], how likely its arcs are to the parsers (see `kbest.marginals`), where
-            that is known.
+        arcs: float64[n, 2], how likely its arcs are to the parsers (see `kbest.arc_probabilities`),
+            where that is known.
         """
         if self.calibration is None:
             return None

@@ -20,8 +20,8 @@ from tk_spacy.errors import UserError
 from tk_spacy.features.encoder import ListEncoder
 from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.arc_probabilities import ArcProbabilities
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kbest.marginals import ArcProbabilities
 from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, HeldOut

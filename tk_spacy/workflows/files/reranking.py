@@ -11,9 +11,9 @@ from itertools import tee
 from typing import NamedTuple
 
 from tk_spacy.errors import UserError
+from tk_spacy.kbest.arc_probabilities import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_label
-from tk_spacy.kbest.marginals import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read

@@ -19,8 +19,8 @@ import numpy as np
 from tk_spacy.about import __version__
 from tk_spacy.evaluation.report import Curve, PartReport, RunTime, TrainReport
 from tk_spacy.features.schema import Schema
+from tk_spacy.kbest.arc_probabilities import ArcProbabilities, arc_probabilities
 from tk_spacy.kbest.candidates import CandidateList
-from tk_spacy.kbest.marginals import ArcProbabilities, arc_probabilities
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.names import FILE, SPACY
 from tk_spacy.reranker.assessment import Choices, assess

@@ -14,8 +14,8 @@ from test_cli import invoke
 from trainings import biaffine_training, treebank
 
 from tk_spacy.evaluation.reliability import risk_coverage_area
+from tk_spacy.kbest.arc_probabilities import arc_probabilities
 from tk_spacy.kbest.candidates import LabelInventory
-from tk_spacy.kbest.marginals import arc_probabilities
 from tk_spacy.reranker import calibration as room
 from tk_spacy.reranker.calibration import Calibration
 from tk_spacy.reranker.decision import Decision
@@ -37,7 +37,7 @@ class Scorer:
         return [self._log[: len(sentence)] for sentence in sentences]
 
 
-def test_marginals_are_the_mean_of_the_parsers_that_can_tell():
+def test_arc_probabilities_are_the_mean_of_the_parsers_that_can_tell():
     ((sentence, _, _),) = drawn_lists(1, seed=1)
     nan = math.nan
     one = Scorer((0.5, 1.0), (0.25, 0.5), (nan, nan))
@@ -49,8 +49,8 @@ def test_marginals_are_the_mean_of_the_parsers_that_can_tell():
     assert arc_probabilities([object(), None]) is None
 
 
-def marginals_of(lists, *, seed, worth):
-    """Made-up marginals of the best trees: higher where the head, and the label, is right."""
+def arcs_of(lists, *, seed, worth):
+    """Made-up probabilities of the best trees' arcs: higher where head, or label, is right."""
     generator = np.random.default_rng(seed)
     found = []
     for item in lists:
@@ -67,12 +67,12 @@ def informed():
     if not room.can_fit():
         pytest.skip("scikit-learn is not installed")
     fitted, dev = Calibration.fit(drawn_lists(400, seed=1)), drawn_lists(400, seed=2)
-    return fitted.adjusted_to(dev, marginals_of(dev, seed=3, worth=3.0))
+    return fitted.adjusted_to(dev, arcs_of(dev, seed=3, worth=3.0))
 
 
-def test_marginals_make_the_unsure_words_the_wrong_ones(informed):
+def test_arc_probabilities_make_the_unsure_words_the_wrong_ones(informed):
     new = drawn_lists(400, seed=5)
-    arcs = marginals_of(new, seed=6, worth=3.0)
+    arcs = arcs_of(new, seed=6, worth=3.0)
     worth = []
     for given in ([None] * len(new), arcs):
         said, right = [], []
@@ -83,7 +83,7 @@ def test_marginals_make_the_unsure_words_the_wrong_ones(informed):
     assert worth[1] < 0.6 * worth[0]
 
 
-def test_marginals_weigh_by_their_log_odds(informed):
+def test_arc_probabilities_weigh_by_their_log_odds(informed):
     assert set(informed.informed) == {"head", "label", "tree"}
     ((_, trees, final),) = drawn_lists(1, seed=7)
     arcs = np.array([[0.9, 0.5], [0.25, 1.0], [0.999, 0.75]])
@@ -107,7 +107,7 @@ def test_marginals_weigh_by_their_log_odds(informed):
             assert of_kind[word] == pytest.approx(least)
 
 
-def test_words_whose_marginals_nobody_knows_are_as_sure_as_without(informed):
+def test_words_whose_arcs_nobody_knows_are_as_sure_as_without(informed):
     ((_, trees, final),) = drawn_lists(1, seed=8)
     without = informed.confidence(trees, final)
     unknown = informed.confidence(trees, final, arcs=np.full((3, 2), math.nan))
@@ -120,15 +120,15 @@ def test_words_whose_marginals_nobody_knows_are_as_sure_as_without(informed):
     assert some.heads[0] < without.heads[0]
 
 
-def test_marginals_that_tell_nothing_true_are_not_weighed():
+def test_arc_probabilities_that_tell_nothing_true_are_not_weighed():
     if not room.can_fit():
         pytest.skip("scikit-learn is not installed")
     fitted, dev = Calibration.fit(drawn_lists(400, seed=1)), drawn_lists(400, seed=2)
-    assert fitted.adjusted_to(dev, marginals_of(dev, seed=3, worth=-3.0)).informed == {}
+    assert fitted.adjusted_to(dev, arcs_of(dev, seed=3, worth=-3.0)).informed == {}
     assert fitted.adjusted_to(dev).informed == {}
 
 
-def test_stored_marginals_models_are_the_same(informed):
+def test_stored_models_of_arc_probabilities_are_the_same(informed):
     stored = json.loads(json.dumps(informed.to_dict()))
     assert Calibration.from_dict(stored) == informed
     del stored["informed"]  # as earlier versions wrote it

@@ -1,4 +1,8 @@
-"""How likely the arcs of a tree are to the parsers themselves, whatever else a list holds."""
+"""How likely the arcs of a tree are to the parsers themselves, whatever else a list holds.
+
+No marginals: a parser such as the biaffine one says of each word by itself which head it has, and
+its probabilities are not summed over trees.
+"""
 
 from __future__ import annotations
 
