@@ -264,6 +264,17 @@ def test_kinds_of_arcs_weigh_the_less_the_rarer_they_are():
     assert weights[0] > weights[1] > weights[2]
 
 
+@needs_sklearn
+def test_calibration_of_very_many_lists_learns_from_every_second_one(monkeypatch):
+    held = drawn_lists(60, seed=4)
+    total = sum(len(item.gold) for item in held)
+    whole, half = Calibration.fit(held), Calibration.fit(held[::2])
+    monkeypatch.setattr(room, "MOST_WORDS", total)
+    assert Calibration.fit(held) == whole
+    monkeypatch.setattr(room, "MOST_WORDS", total - 1)
+    assert Calibration.fit(held) == half != whole
+
+
 def test_places_of_heads_tell_lengths_apart():
     n = 25
     names = WordFeatures(["one"], ()).names[-11:]

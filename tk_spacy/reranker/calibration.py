@@ -17,6 +17,7 @@ differs: several weightings in one model, and the tree's model sees the words' p
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -313,7 +314,7 @@ class Calibration:
             raise UserError("confidence needs held-out lists to be fitted on, got none")
         if not can_fit():
             raise UserError(MISSING)
-        lists = lists[:: 1 + sum(len(item.gold) for item in lists) // MOST_WORDS]
+        lists = lists[:: math.ceil(sum(len(item.gold) for item in lists) / MOST_WORDS)]
         sources = lists[0].candidates.sources
         scales = {
             source: mean_deviation([filled(item.candidates.scores[:, j]) for item in lists])
