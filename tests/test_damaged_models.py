@@ -53,7 +53,7 @@ from tk_spacy.utils.model_dirs import (
     SUPPORT,
     WEIGHTS,
 )
-from tk_spacy.utils.serialization import META
+from tk_spacy.utils.serialization import META, DamagedFileError, reading
 
 QUICK = Settings(iterations=1, bits=8, manual_parts=("arc",))
 
@@ -294,3 +294,18 @@ def test_the_value_is_named(change: Any, message: str) -> None:
     text = str(caught.value)
     assert text.startswith(f"here: {META} is damaged or incomplete ({message}")
     assert text.endswith("); train it again")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ModuleNotFoundError("No module named 'layers'"), "No module named 'layers'"),
+        (MemoryError(), "more memory is needed than there is"),
+        (TypeError("'NoneType' object is not iterable"), "a value is of another kind than"),
+    ],
+)
+def test_what_the_machine_lacks_is_no_wrong_value(error: Exception, reason: str) -> None:
+    with pytest.raises(DamagedFileError) as caught, reading(META):
+        raise error
+    assert caught.value.file == META
+    assert caught.value.reason.startswith(reason)

@@ -67,6 +67,10 @@ def reason_of(error: Exception) -> str:
         text = str(error)
     elif isinstance(error, RecursionError):
         text = "values within values, beyond all bounds"
+    elif isinstance(error, MemoryError):
+        text = "more memory is needed than there is"
+    elif isinstance(error, ImportError):  # a model of another library's layers, which is missing
+        text = str(error)
     else:
         text = "a value is of another kind than tk-spacy writes"
     return _one_line(text)
