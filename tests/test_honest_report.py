@@ -166,9 +166,11 @@ class StubReranker:
         final = case.row_scores["final system"]
         return Decision(trees, final, np.ones(len(trees), dtype=np.bool_))
 
-    def confidence(self, trees: CandidateList, final: np.ndarray, row: int) -> None:
-        assert row == int(final.argmax())
-        assert final is self.by_list[id(trees)].row_scores["final system"]
+    def confidences(self, decided: Any, arcs: Any) -> list[None]:
+        for _, made in decided:
+            assert made.row == int(made.final.argmax())
+            assert made.final is self.by_list[id(made.candidates)].row_scores["final system"]
+        return [None] * len(decided)
 
 
 @pytest.fixture(scope="module")
