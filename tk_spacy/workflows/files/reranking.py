@@ -30,6 +30,7 @@ from tk_spacy.workflows.model import Model, Parsers, PipelineLoader, pipeline_lo
 
 REPORT_EVERY = 50
 ASKED_AT_A_TIME = 128
+"""Sentences whose chosen arcs parsers are asked of together, where confidence is wanted."""
 
 
 class Decided(NamedTuple):
