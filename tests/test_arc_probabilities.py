@@ -188,10 +188,7 @@ def test_commands_and_pipeline_ask_the_parsers_of_the_chosen_trees(model, tmp_pa
         assert said.heads.tolist() == pytest.approx(expected.heads.tolist(), abs=6e-5)
         assert said.labels.tolist() == pytest.approx(expected.labels.tolist(), abs=6e-5)
         assert said.tree == pytest.approx(expected.tree, abs=6e-5)
-        if len(sentence) > 1:  # of a single word the pipeline knows that it is the root
-            assert [t._.tk_head_prob for t in doc] == pytest.approx(
-                expected.heads.tolist(), abs=1e-4
-            )
+        assert [t._.tk_head_prob for t in doc] == pytest.approx(expected.heads.tolist(), abs=1e-4)
     assert differ > len(gold) / 2
 
 

@@ -211,6 +211,20 @@ def test_confidence_of_a_single_candidate_is_that_of_one_without_rivals(fitted):
     assert found.trees.tolist() == [found.tree]
 
 
+def test_confidence_of_one_word_with_one_tree_is_certainty(fitted):
+    inventory = LabelInventory()
+    sources = ("one", "two")
+    one = [([0], ["root"], (1.0, 2.0))]
+    trees = CandidateList.build(one, inventory=inventory, sources=sources)
+    found = fitted.confidence(trees, np.array([3.0]))
+    assert (found.tree, found.heads.tolist(), found.labels.tolist()) == (1.0, [1.0], [1.0])
+    # Where labels compete there is something to be unsure of.
+    two = CandidateList.build(
+        [*one, ([0], ["a"], (0.5, 2.0))], inventory=inventory, sources=sources
+    )
+    assert fitted.confidence(two, np.array([3.0, 2.0])).labels[0] < 1
+
+
 def test_fitted_probabilities_are_as_true_as_chance_allows(fitted):
     heads, labels, whole = [], [], []
     for gold, trees, final in drawn_lists(1500, seed=4):

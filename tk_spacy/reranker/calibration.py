@@ -68,8 +68,8 @@ LEAST_ADJUSTED = 20
 """Right ones, and wrong ones, among those that a kind of probability is adjusted to."""
 LEAST_WORDS = 5
 """With a relation among those that the models learn from, so that its arcs are told apart."""
-MOST_WORDS = 300_000
-"""That the models learn from: some seventy weights need no more, and the memory is bounded."""
+MOST_WORDS = 100_000
+"""That the models learn from: some eighty weights need no more, and the memory is bounded."""
 PENALTY = 1.0
 """Inverse strength of the logistic models' L2 penalty, as scikit-learn counts it: of a feature in
 units of its spread; of a kind of arcs, 0 or 1, as it is, so that rare ones weigh little."""
@@ -235,6 +235,8 @@ class Calibration:
             `kbest.arc_probabilities`), where that is known.
         """
         row = int(final.argmax()) if row is None else row
+        if candidates.heads.size == 1:  # one tree of one word, which no choice was made about
+            return Confidence(1.0, np.ones(1), np.ones(1), np.ones(1))
         of_models = self._of_models(candidates, final, row)
         found = {
             kind: given
