@@ -51,6 +51,35 @@ def test_probabilities_stand_in_misc_in_the_order_of_the_alphabet(tmp_path):
     assert again.comments == ("# sent_id = plain-1", "# tk_tree_prob = 1.0000")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("SpaceAfter=No", "HeadProb=0.5|HeadProb=0.6", ":3: has HeadProb twice; keep one of them"),
+        ("SpaceAfter=No", "LabelProb=1|LabelProb=1", ":3: has LabelProb twice; keep one of them"),
+        ("SpaceAfter=No", "HeadProb=0_1", ":3: HeadProb is '0_1'; expected a number from 0 to 1"),
+        ("SpaceAfter=No", "HeadProb=", ":3: HeadProb is ''; expected a number from 0 to 1"),
+        (
+            "# sent_id",
+            "# tk_tree_prob = 0.1\n# tk_tree_prob = 0.2\n# sent_id",
+            ":1: has tk_tree_prob twice; keep one of them",
+        ),
+    ],
+)
+def test_probabilities_that_say_two_things_or_nothing_are_refused(tmp_path, old, new, message):
+    (sentence,) = read_text(PLAIN.replace(old, new, 1), tmp_path / "a.conllu")
+    with pytest.raises(UserError) as caught:
+        read_confidence(sentence)
+    assert str(caught.value) == f"{tmp_path / 'a.conllu'}{message}"
+
+
+def test_numbers_of_other_programs_are_read(tmp_path):
+    for text, value in (("1e-1", 0.1), (".5", 0.5), ("1.", 1.0), ("+0.25", 0.25), ("1E-2", 0.01)):
+        (sentence,) = read_text(
+            PLAIN.replace("SpaceAfter=No", f"HeadProb={text}"), tmp_path / "a.conllu"
+        )
+        assert read_confidence(sentence).heads[1] == value
+
+
 def test_probabilities_leave_all_else_of_an_odd_sentence_as_it_is(tmp_path):
     (odd,) = read_text(ODD, tmp_path / "odd.conllu")
     n = len(odd)

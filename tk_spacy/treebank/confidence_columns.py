@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from tk_spacy.utils.array_types import Float64
 HEAD_PROB, LABEL_PROB = "HeadProb", "LabelProb"
 TREE_PROB = "tk_tree_prob"
 _TREE_COMMENT = f"# {TREE_PROB} ="
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +70,8 @@ def _without(misc: str) -> str:
 def read_confidence(sentence: Sentence) -> WrittenConfidence:
     """What `with_confidence` wrote, or another program.
 
-    Raises UserError, with the place, for a value that is no number from 0 to 1.
+    Raises UserError, with the place, for a value that is no number from 0 to 1, and for a second
+    one, of which nobody knows whether it holds.
     """
     columns = {name: np.full(len(sentence), np.nan) for name in (HEAD_PROB, LABEL_PROB)}
     for word, misc in enumerate(sentence.misc):
@@ -77,10 +80,16 @@ def read_confidence(sentence: Sentence) -> WrittenConfidence:
         for item in misc.split("|"):
             name, _, value = item.partition("=")
             if name in columns:
+                if not np.isnan(columns[name][word]):
+                    raise UserError(
+                        f"{_place(sentence, word + 1)}: has {name} twice; keep one of them"
+                    )
                 columns[name][word] = _read(sentence, name, value, word + 1)
     tree = np.nan
     for line in sentence.comments:
         if line.startswith(_TREE_COMMENT):
+            if not np.isnan(tree):
+                raise UserError(f"{_place(sentence)}: has {TREE_PROB} twice; keep one of them")
             tree = _read(sentence, TREE_PROB, line.removeprefix(_TREE_COMMENT).strip())
     return WrittenConfidence(columns[HEAD_PROB], columns[LABEL_PROB], tree)
 
@@ -103,12 +112,13 @@ def _inserted(misc: str, new: list[str]) -> str:
 
 
 def _read(sentence: Sentence, name: str, value: str, word: int = 0) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = np.nan
+    # Not all that Python reads as a number, such as 0_1.
+    number = float(value) if _NUMBER.fullmatch(value) else np.nan
     if 0 <= number <= 1:
         return number
+    raise UserError(f"{_place(sentence, word)}: {name} is {value!r}; expected a number from 0 to 1")
+
+
+def _place(sentence: Sentence, word: int = 0) -> str:
     line = word_line(sentence, word) if word else sentence.line
-    where = f"{sentence.path}:{line}" if sentence.path else f"sentence {sentence.sent_id}"
-    raise UserError(f"{where}: {name} is {value!r}; expected a number from 0 to 1")
+    return f"{sentence.path}:{line}" if sentence.path else f"sentence {sentence.sent_id}"
