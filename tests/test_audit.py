@@ -407,6 +407,16 @@ def test_audit_proposes_the_arc_of_the_same_words() -> None:
 # Tables
 
 
+@pytest.mark.parametrize("name", ["a\tb.conllu", "a\nb.conllu"])
+def test_audit_refuses_names_that_would_break_its_table(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text(PLAIN, encoding="utf-8")
+    with pytest.raises(UserError, match="no table can hold; rename the file") as caught:
+        audit([file], output=[tmp_path / "a.tsv"])
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "a.tsv").exists()
+
+
 def test_audit_table_there_and_back(tmp_path: Path) -> None:
     file = tmp_path / "t.tsv"
     cells = [("a b", 3, 0.5, 1, "obj", None, None, "x.conllu")]
@@ -421,6 +431,7 @@ def test_audit_table_there_and_back(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("s1\t3\n", "1: has no column sent_id, token_id"),
+        ("sent_id\ttoken_id\thead\thead\ns1\t3\t1\t2\n", "1: has the column head twice"),
         ("sent_id\ttoken_id\ns1\n", "2: has 1 cells, but the header 2 columns"),
         ("sent_id\ttoken_id\ns1\tx\n", "2: token_id is 'x'"),
         ("sent_id\ttoken_id\n\ns1\t_\n", "3: has no token_id"),

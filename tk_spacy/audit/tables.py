@@ -70,6 +70,9 @@ def read_table(path: Path, *, needed: Sequence[str] = ("sent_id", "token_id")) -
             f"{path}:1: has no column {', '.join(missing)}; keep the header of the audit's table "
             "as the first line"
         )
+    twice = [name for name in COLUMNS if header.count(name) > 1]
+    if twice:
+        raise UserError(f"{path}:1: has the column {twice[0]} twice; keep one of them")
     rows = []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():

@@ -285,6 +285,11 @@ def _sentences(inputs: Sequence[str | Path]) -> list[Sentence]:
     sentences: list[Sentence] = []
     seen: dict[str, str] = {}
     for path in inputs:
+        if any(character in str(path) for character in "\t\n\r"):
+            raise UserError(
+                f"{str(path)!r}: has a tab or a line break in its name, which no table can hold; "
+                "rename the file"
+            )
         for sentence in load_treebank(path, single_root=False):
             place = f"{sentence.path}:{sentence.line}"
             name = name_of(sentence)
