@@ -103,7 +103,8 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        found = dict(zip(self.names, self.breakdowns, strict=True))
+        files = _unique([name for name, _ in self.systems])
+        found = dict(zip(files, self.breakdowns, strict=True))
         return {
             "gold": self.gold,
             "systems": [{"file": name, **asdict(scores)} for name, scores in self.systems],
