@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from biaffine_parsers import NEW, QUICK, SENTENCES, trained
 from thinc.api import Model
+from threadpoolctl import ThreadpoolController
 
 from tk_spacy.errors import ModelError, UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
@@ -22,7 +23,7 @@ from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of, tables_of
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import scorer_of
-from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.parsers.biaffine.parser import BiaffineParser, RecentScores, SentenceScores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.source import BiaffineSource
 from tk_spacy.parsers.biaffine.training import train_biaffine_parser
@@ -327,3 +328,20 @@ def test_biaffine_mistakes_have_names() -> None:
     (trees,) = lists(2, [NEW[0]])
     with pytest.raises(ValueError, match="words for a sentence of 1"):
         parser.score([bare], [trees])
+
+
+def test_products_of_known_scores_use_one_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser, recent = trained(), RecentScores()
+    during: list[int] = []
+    of_trees = SentenceScores.of_trees
+
+    def noting(self: SentenceScores, heads: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        libraries = ThreadpoolController().select(user_api="blas").info()
+        during.extend(library["num_threads"] for library in libraries)
+        return of_trees(self, heads, labels)
+
+    monkeypatch.setattr(SentenceScores, "of_trees", noting)
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        lists = list(parser.kbest(NEW, k=4, inventory=LabelInventory(), recent=recent))
+        parser.score(NEW, lists, recent=recent)
+    assert set(during) == {1}

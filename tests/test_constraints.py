@@ -8,13 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reference_constraints import PlainTrees
 from udtools.incident import IncidentType
 from udtools.validator import Validator
 
 from tk_spacy.evaluation.well_formed import count_violations, violations_table, word_facts
 from tk_spacy.treebank.conllu import Sentence, load_treebank
-from tk_spacy.trees import constraints
-from tk_spacy.trees.constraints import KINDS, OF_TAGS, ROOTS, STRUCTURE, violations
+from tk_spacy.trees.constraints import (
+    KINDS,
+    OF_TAGS,
+    ROOTS,
+    STRUCTURE,
+    SUBJECTS,
+    WordFacts,
+    violations,
+)
 
 RELATIONS = (
     "nsubj nsubj:pass nsubj:outer csubj csubj:outer obj ccomp obl nmod acl appos advmod case mark "
@@ -100,32 +108,70 @@ def test_constraints_by_example(text: str, kinds: dict[str, int]) -> None:
     assert count_violations([tree(text)]) == kinds
 
 
-@pytest.mark.parametrize("cells", [constraints.MOST_CELLS, 7 * 13**2])
-def test_constraints_of_many_trees_are_those_of_each(
-    cells: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(constraints, "MOST_CELLS", cells)
-    generator = np.random.default_rng(5)
-    names = [*RELATIONS, "root"]
-    sentence = tree(" ".join(f"{TAGS[i]}:{i and 1}:dep" for i in range(12)))
-    trees = []
-    for _ in range(40):
-        order = generator.permutation(12)
-        heads = np.zeros(12, np.int32)
-        for i in range(1, 12):
+def random_heads(generator: np.random.Generator, n: int, k: int, least: int) -> np.ndarray:
+    """Trees of n words, each with a root or several; least: -1 for words without heads, too."""
+    trees = np.zeros((k, n), np.int32)
+    for heads in trees:
+        order = generator.permutation(n)
+        for i in range(1, n):
             heads[order[i]] = order[generator.integers(i)] + 1
-        labels = generator.integers(len(RELATIONS), size=12)
-        trees.append((heads, np.where(heads == 0, len(RELATIONS), labels).astype(np.int32)))
-    heads, labels = (np.stack(column) for column in zip(*trees, strict=True))
-    words = word_facts(sentence)
-    together = violations(heads, labels, names, words)
-    for row, counts in enumerate(together.counts()):
-        own = sentence.with_tree(heads[row], [names[i] for i in labels[row]])
-        expected = count_violations([own])
-        assert dict(zip(KINDS, counts.tolist(), strict=True)) == {
-            kind: expected.get(kind, 0) for kind in KINDS
-        }
-        assert together.suspects[row].any() == bool(expected)
+        loose = generator.random(n) < 0.1
+        heads[loose] = generator.integers(least, 1, size=int(loose.sum()))
+    return trees
+
+
+@pytest.mark.parametrize("least", [0, -1])
+@pytest.mark.parametrize(
+    "relations",
+    [
+        [*RELATIONS, "root"],
+        ["nsubj", "csubj:outer", "nsubj:pass", "obj", "obl", "cop", "root"],
+        ["punct", "punct", "goeswith", "conj", "root"],
+        ["det", "appos", "advmod", "acl", "fixed", "goeswith", "strange"],
+    ],
+)
+def test_constraints_of_many_trees_are_those_of_the_plain_twin(
+    relations: list[str], least: int
+) -> None:
+    generator = np.random.default_rng(5)
+    for n in (1, 2, 3, 7, 12):
+        heads = random_heads(generator, n, 60, least)
+        labels = generator.integers(len(relations), size=heads.shape).astype(np.int32)
+        upos, feats = (
+            [values[i] for i in generator.integers(len(values), size=n)] for values in (TAGS, FEATS)
+        )
+        misc = [
+            ("_", "Subject=Outer", "NotSubject=Outer")[i] for i in generator.integers(3, size=n)
+        ]
+        words = WordFacts.of_columns(upos, feats, misc)
+        found = violations(heads, labels, relations, words)
+        plain = PlainTrees(heads, labels, relations, upos, feats, misc)
+        for given, expected in ((found.at, plain.at), (found.blamed, plain.blamed)):
+            assert given.keys() == expected.keys()
+            assert all((given[kind] == expected[kind]).all() for kind in given)
+        zero = np.zeros(heads.shape, np.bool_)
+        assert found.counts().T.tolist() == [
+            plain.at.get(kind, zero).sum(axis=1).tolist() for kind in KINDS
+        ]
+        assert (found.suspects == np.any([zero, *plain.blamed.values()], axis=0)).all()
+        assert found.counts([SUBJECTS]).shape == (60, 1)
+        assert found.counts([]).shape == (60, 0)
+
+
+@pytest.mark.parametrize(
+    ("heads", "labels", "message"),
+    [
+        ([[3, 0]], [[0, 0]], r"heads\[0, 0\] is 3, expected -1 to 2"),
+        ([[-2, 0]], [[0, 0]], r"heads\[0, 0\] is -2, expected -1 to 2"),
+        ([[2, 0]], [[0, 1]], r"labels\[0, 1\] is 1, expected 0 to 0"),
+    ],
+)
+def test_constraints_refuse_other_heads_and_labels(
+    heads: list[list[int]], labels: list[list[int]], message: str
+) -> None:
+    words = word_facts(tree("VERB:0:root NOUN:1:obj"))
+    with pytest.raises(ValueError, match=message):
+        violations(np.array(heads, np.int32), np.array(labels, np.int32), ["root"], words)
 
 
 def test_constraints_want_arrays_that_fit() -> None:

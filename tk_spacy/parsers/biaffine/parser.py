@@ -239,14 +239,15 @@ class BiaffineParser(StoredParser):
         roots = RootLabels.of(self.labels, self.root_labels)
         found: dict[int, T] = {}
         unread = []
-        for i, sentence in enumerate(sentences):
-            known = None if recent is None else recent.find(sentence)
-            if known is None:
-                unread.append(i)
-            else:
-                raise_if_stopped()
-                found[i] = use(i, known)
+        # Of what is known, too, labels are scored by products, of which each is small.
         with one_thread():
+            for i, sentence in enumerate(sentences):
+                known = None if recent is None else recent.find(sentence)
+                if known is None:
+                    unread.append(i)
+                else:
+                    raise_if_stopped()
+                    found[i] = use(i, known)
             for places in make_batches([len(sentences[i]) + 1 for i in unread], PARSED_ROWS):
                 ids = [unread[place] for place in places]
                 raise_if_stopped()
