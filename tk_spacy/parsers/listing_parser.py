@@ -143,8 +143,10 @@ def flat_trees(trees: Iterable[tuple[Int32, Int32]]) -> tuple[Int32, Int32]:
     labels: list[Int32] = []
     for of_list in trees:
         for cells, values, fill in zip((heads, labels), of_list, (0, -1), strict=True):
-            padded = np.pad(values, ((0, 0), (1, 0)), constant_values=fill)
-            cells.append(padded.astype(np.int32).ravel())
+            padded = np.empty((len(values), values.shape[1] + 1), dtype=np.int32)
+            padded[:, 0] = fill
+            padded[:, 1:] = values
+            cells.append(padded.ravel())
     return np.concatenate(heads), np.concatenate(labels)
 
 

@@ -18,10 +18,12 @@ from tk_spacy.features.word_properties import shape
 from tk_spacy.treebank.conllu import Sentence, parse_feats
 from tk_spacy.treebank.data_notes import COLUMNS
 from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.stored_rows import joined_rows, row_bytes
 
 NONE, ROOT = 0, 1
 """Rows of both tables: no value, which adds nothing, and the artificial root."""
 FIRST = 2
+ROOT_ROWS = (row_bytes([ROOT]), row_bytes([ROOT]))
 
 WORD_COLUMNS = ("form", "lemma", "prefix 1", "prefix 2", "prefix 3", "suffix 1", "suffix 2",
                 "suffix 3", "suffix 4", "shape")  # fmt: skip
@@ -43,7 +45,7 @@ class Vocabulary:
 
     words: dict[str, int]
     tags: dict[str, int]
-    _known: dict[tuple[str, ...], tuple[list[int], list[int]]] = field(
+    _known: dict[tuple[str, ...], tuple[bytes, bytes]] = field(
         init=False, repr=False, default_factory=dict
     )
     _columns: tuple[str, ...] | None = field(init=False, repr=False, default=None)
@@ -88,38 +90,30 @@ class Vocabulary:
         return self._columns
 
     def encode_all(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
-        """`encode` of sentences, one after the other."""
-        words, tags = zip(*map(self.encode, sentences), strict=True)
-        return stacked(words), stacked(tags)
+        """Rows of the word table int32[n + 1, W] and of the tag table int32[n + 1, T], in order.
+
+        Of each sentence row 0 is the root; unused places hold NONE.
+        """
+        found: list[tuple[bytes, bytes]] = []
+        for s in sentences:
+            found.append(ROOT_ROWS)
+            found += map(self._rows, zip(s.forms, s.lemmas, s.upos, s.xpos, s.feats, strict=True))
+        words, tags = zip(*found, strict=True)
+        return joined_rows(words), joined_rows(tags)
 
     def encode(self, sentence: Sentence) -> tuple[Int32, Int32]:
-        """Rows of the word table int32[n + 1, W] and of the tag table int32[n + 1, T].
+        """`encode_all` of one sentence."""
+        return self.encode_all([sentence])
 
-        Row 0 is the root; unused places hold NONE.
-        """
-        columns = zip(
-            sentence.forms, sentence.lemmas, sentence.upos, sentence.xpos, sentence.feats,
-            strict=True,
-        )  # fmt: skip
-        found = [self._rows(word) for word in columns]
-        width = max(len(tags) for _, tags in found)
-        words = np.zeros((len(found) + 1, len(WORD_COLUMNS)), dtype=np.int32)
-        tags = np.zeros((len(found) + 1, width), dtype=np.int32)
-        words[0, 0] = tags[0, 0] = ROOT
-        for i, (of_word, of_tags) in enumerate(found, start=1):
-            words[i, : len(of_word)] = of_word
-            tags[i, : len(of_tags)] = of_tags
-        return words, tags
-
-    def _rows(self, word: tuple[str, ...]) -> tuple[list[int], list[int]]:
+    def _rows(self, word: tuple[str, ...]) -> tuple[bytes, bytes]:
         rows = self._known.get(word)
         if rows is None:
             read = word if self.reads_xpos else _without_xpos(word)
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             rows = self._known[word] = (
-                _find(self.words, word_keys(*word)),
-                _find(self.tags, tag_keys(*read)),
+                row_bytes(_find(self.words, word_keys(*word))),
+                row_bytes(_find(self.tags, tag_keys(*read))),
             )
         return rows
 

@@ -16,6 +16,7 @@ import numpy as np
 from tk_spacy.features.schema import by_frequency, choose_pos_column
 from tk_spacy.treebank.conllu import Sentence, parse_feats
 from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.stored_rows import joined_rows, row_bytes
 
 COLUMNS = ("form", "lemma", "pos", "cpos", "tag", "suffix")
 """Columns before those of FEATS attributes, as in templates.pxd."""
@@ -63,7 +64,7 @@ class Reading:
     columns: tuple[str, ...]
     labels: tuple[str, ...]
     backward: bool
-    _rows: dict[tuple[str, ...], list[int]] = field(init=False, repr=False, default_factory=dict)
+    _rows: dict[tuple[str, ...], bytes] = field(init=False, repr=False, default_factory=dict)
     _ids: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,10 +98,11 @@ class Reading:
         """The arrays of sentences.  Raises ValueError where a tree is wanted and missing."""
         lengths = np.array([len(sentence) + 2 for sentence in sentences], dtype=np.int32)
         starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-        width = len(COLUMNS) + len(self.feats)
-        root = [ROOT] * len(COLUMNS) + [NONE] * len(self.feats)
-        boundary = [BOUNDARY] * len(COLUMNS) + [NONE] * len(self.feats)
-        rows: list[list[int]] = []
+        root, boundary = (
+            row_bytes([value] * len(COLUMNS) + [NONE] * len(self.feats))
+            for value in (ROOT, BOUNDARY)
+        )
+        rows: list[bytes] = []
         for sentence in sentences:
             rows.append(root)
             words = list(
@@ -109,7 +111,7 @@ class Reading:
             )  # fmt: skip
             rows += map(self._row, reversed(words) if self.backward else words)
             rows.append(boundary)
-        fields = np.array(rows, dtype=np.int32).reshape(len(rows), width)
+        fields = joined_rows(rows) if rows else np.zeros((0, len(root) // 4), dtype=np.int32)
         heads = labels = None
         if with_trees:
             heads = np.zeros(len(fields), dtype=np.int32)
@@ -134,12 +136,12 @@ class Reading:
         """Labels int32[..., n] as read, or back."""
         return labels[..., ::-1] if self.backward else labels
 
-    def _row(self, word: tuple[str, ...]) -> list[int]:
+    def _row(self, word: tuple[str, ...]) -> bytes:
         row = self._rows.get(word)
         if row is None:
             if len(self._rows) >= MOST_KNOWN:
                 self._rows.clear()
-            row = self._rows[word] = self._new_row(*word)
+            row = self._rows[word] = row_bytes(self._new_row(*word))
         return row
 
     def _new_row(self, form: str, lemma: str, upos: str, xpos: str, feats: str) -> list[int]:

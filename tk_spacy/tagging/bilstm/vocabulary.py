@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import srsly
 from thinc.api import Model, deserialize_attr, serialize_attr
 
 from tk_spacy.features.word_properties import shape
-from tk_spacy.parsers.biaffine.vocabulary import FIRST, ROOT
+from tk_spacy.parsers.biaffine.vocabulary import FIRST, ROOT_ROWS
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.stored_rows import joined_rows, row_bytes
 
 FORM_COLUMNS = ("form", "lower")
 PART = "part"
@@ -45,9 +45,7 @@ class FormVocabulary:
 
     forms: dict[str, int]
     parts: dict[str, int]
-    _known: dict[str, tuple[list[int], list[int]]] = field(
-        init=False, repr=False, default_factory=dict
-    )
+    _known: dict[str, tuple[bytes, bytes]] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
     def fit(cls, sentences: Sequence[Sentence]) -> FormVocabulary:
@@ -73,23 +71,20 @@ class FormVocabulary:
         """
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        found: list[tuple[list[int], list[int]]] = []
+        found: list[tuple[bytes, bytes]] = []
         for sentence in sentences:
-            found.append(([ROOT], [ROOT]))
-            found += [self._find(form) for form in sentence.forms]
-        width = max(len(parts) for _, parts in found)
-        forms = np.zeros((len(found), len(FORM_COLUMNS)), dtype=np.int32)
-        parts = np.zeros((len(found), width), dtype=np.int32)
-        for i, (of_form, of_parts) in enumerate(found):
-            forms[i, : len(of_form)] = of_form
-            parts[i, : len(of_parts)] = of_parts
-        return forms, parts
+            found.append(ROOT_ROWS)
+            found += map(self._find, sentence.forms)
+        forms, parts = zip(*found, strict=True)
+        return joined_rows(forms), joined_rows(parts)
 
-    def _find(self, form: str) -> tuple[list[int], list[int]]:
+    def _find(self, form: str) -> tuple[bytes, bytes]:
         rows = self._known.get(form)
         if rows is None:
-            rows = _rows(self.forms, form_keys(form)), _rows(self.parts, part_keys(form))
-            self._known[form] = rows
+            rows = self._known[form] = (
+                row_bytes(_rows(self.forms, form_keys(form))),
+                row_bytes(_rows(self.parts, part_keys(form))),
+            )
         return rows
 
     def to_dict(self) -> dict[str, Any]:
