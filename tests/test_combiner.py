@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+import zlib
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from samples import corrupted, sentence
 from test_kernel import random_tree
 
-from tk_spacy.ensemble.combiner.arc_features import LOG_FLOOR, ArcFeatures
+from tk_spacy.ensemble.combiner.arc_features import BITS, LOG_FLOOR, ArcFeatures
 from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights, own_rows
 from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
 from tk_spacy.ensemble.combiner.model import ADDED_TREES, COMBINER, ArcCombiner
@@ -86,8 +87,12 @@ def test_arcs_and_their_shares_are_those_counted_one_by_one(seed: int) -> None:
     assert found == sorted(set(triples))
     assert arcs.starts.tolist() == [sum(a[0] < word for a in found) for word in range(n + 1)]
     weights = rng.random((2, k))
-    shares = arcs.shares(weights)
-    heads = arcs.head_shares(shares)
+    shares, heads = arcs.shares(weights)
+    assert [[found[arc] for arc in row] for row in arcs.of_tree.tolist()] == [
+        triples[j * n : (j + 1) * n] for j in range(k)
+    ]
+    pairs = sorted({triple[:2] for triple in triples})
+    assert [pairs[pair] for pair in arcs.with_head.tolist()] == [arc[:2] for arc in found]
     for row in range(2):
         by_arc: Counter[tuple[int, int, int]] = Counter()
         by_head: Counter[tuple[int, int]] = Counter()
@@ -96,6 +101,66 @@ def test_arcs_and_their_shares_are_those_counted_one_by_one(seed: int) -> None:
             by_head[triple[:2]] += weights[row, j]
         np.testing.assert_allclose(shares[row], [by_arc[arc] for arc in found])
         np.testing.assert_allclose(heads[row], [by_head[arc[:2]] for arc in found])
+        # To the bit: sums from the first candidate on.
+        plain = np.bincount(arcs.of_tree.ravel(), np.repeat(weights[row], n))
+        assert shares[row].tolist() == plain.tolist()
+
+
+def plain_key(number: int, *parts: int) -> int:
+    key = number
+    for part in parts:
+        key = (key ^ part) * 0x9E3779B97F4A7C15 % 2**64
+        key ^= key >> 29
+    return key >> 64 - BITS
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hashed_features_of_arcs_are_those_of_the_plain_twin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    trees = random_list(rng, 7, int(rng.integers(1, 13)))
+    n = trees.n_words
+    upos = [("NOUN", "VERB", "ADP")[i] for i in rng.integers(3, size=n)]
+    words = Sentence.from_columns(forms=["w"] * n, upos=upos)
+    table = ArcFeatures(scales={"a": 1.0, "b": 2.0, "unknown": 1.0}).encode(words, trees)
+    own = [own_rows(trees).get(source) for source in ("a", "b", "unknown")]
+
+    def code(name: str) -> int:
+        return zlib.crc32(name.encode())
+
+    tags = [code("ROOT"), *map(code, upos)]
+    for word, head, label, hashed in zip(
+        table.arcs.words.tolist(), table.arcs.heads.tolist(), table.arcs.labels.tolist(),
+        table.hashed.tolist(), strict=True,
+    ):  # fmt: skip
+        has_head = trees.heads[:, word] == head
+        has_arc = has_head & (trees.labels[:, word] == label)
+        # A source without an own tree votes for all.
+        arc, of_head = (
+            sum(1 << i for i, row in enumerate(own) if (holds if row is None else holds[row]).any())
+            for holds in (has_arc, has_head)
+        )
+        far = 13 if head == 0 else max(-6, min(6, head - 1 - word)) + 6
+        name, tag, above = code(trees.inventory.names[label]), tags[word + 1], tags[head]
+        expected = [
+            (arc,), (arc, name), (arc, tag), (arc, far), (arc, name, tag), (of_head, tag),
+            (of_head, tag, above), (of_head, far, tag), (name, tag), (name, tag, above),
+        ]  # fmt: skip
+        assert hashed == [plain_key(i, *parts) for i, parts in enumerate(expected, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("heads", "labels", "message"),
+    [
+        ([[0, 3]], [[0, 0]], r"heads\[0, 1\] is 3, expected 0 to 2"),
+        ([[0, 1]], [[0, -1]], r"labels\[0, 1\] is -1"),
+        ([[0, 1]], [[0]], "labels must be"),
+    ],
+)
+def test_arcs_refuse_what_is_no_tree(
+    heads: list[list[int]], labels: list[list[int]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        ListArcs.of_trees(np.array(heads, np.int32), np.array(labels, np.int32))
 
 
 def test_weights_are_softmaxes_and_own_trees() -> None:

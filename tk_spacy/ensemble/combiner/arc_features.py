@@ -5,16 +5,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.ensemble.combiner.arc_table import hashed_arcs
 from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.array_types import Float64, Int32
 from tk_spacy.utils.stored_values import stored_entry, stored_numbers
 
 UInt64 = NDArray[np.uint64]
@@ -23,7 +25,6 @@ LOG_FLOOR = 0.02
 BITS = 18
 MAX_DISTANCE = 6
 _ROOT = "ROOT"
-N_HASHED = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +67,7 @@ class ArcFeatures:
         """The features of all arcs of a list; only differences within a word's arcs count."""
         arcs = ListArcs.of(candidates)
         weights = candidate_weights(candidates, self.scales)
-        labelled = arcs.shares(weights)
-        heads = arcs.head_shares(labelled)
+        labelled, heads = arcs.shares(weights)
         own = slice(len(TEMPERATURES), None, len(TEMPERATURES) + 1)
         votes, head_votes = labelled[own] > 0, heads[own] > 0
         dense = np.concatenate(
@@ -79,7 +79,7 @@ class ArcFeatures:
         return ArcTable(
             arcs=arcs,
             dense=np.ascontiguousarray(dense.T, dtype=np.float32),
-            hashed=_hashed(sentence, candidates, arcs, votes, head_votes),
+            hashed=_hashed(sentence, candidates, arcs, labelled, heads),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,45 +103,22 @@ def _hashed(
     sentence: Sentence,
     candidates: CandidateList,
     arcs: ListArcs,
-    votes: NDArray[np.bool_],
-    head_votes: NDArray[np.bool_],
+    labelled: Float64,
+    heads: Float64,
 ) -> Int32:
     """Who holds the arc, and who its head, with label, tags and distance: int32[a, N_HASHED]."""
-    bits = np.uint64(1) << np.arange(len(votes), dtype=np.uint64)
-    voters, head_voters = bits @ votes, bits @ head_votes
-    names = candidates.inventory.names
-    label_ids, where = np.unique(arcs.labels, return_inverse=True)
-    label = _codes([names[i] for i in label_ids.tolist()])[where]
-    tags = _codes([_ROOT, *sentence.upos])
-    modifier, head = tags[arcs.words + 1], tags[arcs.heads]
-    distance = np.clip(arcs.heads - 1 - arcs.words, -MAX_DISTANCE, MAX_DISTANCE)
-    distance = np.where(arcs.heads == 0, MAX_DISTANCE + 1, distance) + MAX_DISTANCE
-    distance = distance.astype(np.uint64)
-    combinations: tuple[tuple[UInt64, ...], ...] = (
-        (voters,),
-        (voters, label),
-        (voters, modifier),
-        (voters, distance),
-        (voters, label, modifier),
-        (head_voters, modifier),
-        (head_voters, modifier, head),
-        (head_voters, distance, modifier),
-        (label, modifier),
-        (label, modifier, head),
-    )
-    columns = [_mixed(number, parts) for number, parts in enumerate(combinations, start=1)]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+    return hashed_arcs(
+        (arcs.words, arcs.heads, arcs.labels), labelled, heads, len(TEMPERATURES) + 1,
+        _codes(candidates.inventory.names), _codes([_ROOT, *sentence.upos]),
+        nearest=MAX_DISTANCE, bits=BITS,
+    )  # fmt: skip
 
 
 def _codes(names: Sequence[str]) -> UInt64:
     """A number for each name that is the same in every run."""
-    return np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64)
+    return np.array(list(map(_code, names)), dtype=np.uint64)
 
 
-def _mixed(number: int, parts: Sequence[UInt64]) -> Int32:
-    """One id below 2 ** BITS for each combination of values: multiplicative hashing."""
-    key = np.full(len(parts[0]), number, dtype=np.uint64)
-    for part in parts:
-        key = (key ^ part) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    return (key >> np.uint64(64 - BITS)).astype(np.int32)
+@lru_cache(maxsize=10_000)
+def _code(name: str) -> int:
+    return zlib.crc32(name.encode())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tk_spacy.ensemble.combiner.arc_table import arc_shares, distinct_arcs
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -44,36 +45,17 @@ class ListArcs:
     @classmethod
     def of_trees(cls, heads: Int32, labels: Int32) -> ListArcs:
         """The arcs of trees: heads and labels int32[k, n]."""
-        k, n = heads.shape
-        n_labels = int(labels.max()) + 1
-        keys = (np.arange(n) * (n + 1) + heads.astype(np.int64)) * n_labels + labels
-        distinct, of_tree = np.unique(keys, return_inverse=True)
-        pairs = distinct // n_labels
-        words = (pairs // (n + 1)).astype(np.int32)
-        return cls(
-            words=words,
-            heads=(pairs % (n + 1)).astype(np.int32),
-            labels=(distinct % n_labels).astype(np.int32),
-            of_tree=of_tree.reshape(k, n).astype(np.int32),
-            with_head=np.unique(pairs, return_inverse=True)[1].astype(np.int32),
-            starts=np.searchsorted(words, np.arange(n + 1)).astype(np.int32),
-        )
+        return cls(*distinct_arcs(heads, labels))
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def shares(self, weights: Float64) -> Float64:
-        """Float64[q, a]: the shares of the arcs under weights float64[q, k] of the candidates."""
-        out = np.empty((len(weights), len(self)))
-        arcs = self.of_tree.ravel()
-        n = self.of_tree.shape[1]
-        for row, of_candidates in zip(out, weights, strict=True):
-            row[:] = np.bincount(arcs, np.repeat(of_candidates, n))
-        return out
+    def shares(self, weights: Float64) -> tuple[Float64, Float64]:
+        """The shares of the arcs under weights float64[q, k] of the candidates: float64[q, a].
 
-    def head_shares(self, shares: Float64) -> Float64:
-        """Float64[q, a]: for each arc the summed shares of all arcs of its word and head."""
-        return np.stack([np.bincount(self.with_head, row)[self.with_head] for row in shares])
+        And for each arc the summed shares of all arcs of its word and head, float64[q, a].
+        """
+        return arc_shares(self.of_tree, self.with_head, weights)
 
 
 def own_rows(candidates: CandidateList) -> dict[str, int]:

@@ -98,8 +98,8 @@ def plain_vote(candidates: CandidateList) -> tuple[Int32, Int32]:
     # ones together: no two sets of parsers have the same votes, whatever the order of arcs is.
     for place, row in enumerate(own):
         voters[0, rows.index(row)] += 1.0 + 1e-4 * 0.5**place
-    shares = arcs.shares(voters)
+    labelled, of_heads = arcs.shares(voters)
     # Heads are voted first: a label's votes only decide between the labels of one head.
-    scores = arcs.head_shares(shares)[0] + 1e-8 * shares[0]
+    scores = of_heads[0] + 1e-8 * labelled[0]
     tree = best_trees(arcs, scores, 1)[0]
     return arcs.heads[tree], arcs.labels[tree]
