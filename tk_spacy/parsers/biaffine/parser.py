@@ -27,6 +27,7 @@ from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT
+from tk_spacy.parsers.biaffine.label_choice import choose_labels
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import model_of
 from tk_spacy.parsers.biaffine.recent import Recent
@@ -370,18 +371,9 @@ class SentenceScores:
             )
             scores = ops.to_numpy(scores)
             self._roots.forbid_all(scores)
-            scores = log_softmax(scores)
-            best = scores.argmax(axis=2)
-            top = np.take_along_axis(scores, best[:, :, None], axis=2)
-            totals[words] += top[:, :, 0]
-            labels[words, :, 0] = best
-            if second and n_labels > 1:
-                np.put_along_axis(scores, best[:, :, None], -np.inf, axis=2)
-                runner_up = scores.max(axis=2)
-                is_there = runner_up > -np.inf
-                labels[words, :, 1] = np.where(is_there, scores.argmax(axis=2), -1)
-                margin = top[:, :, 0].astype(np.float64) - runner_up
-                margins[words] = np.where(is_there, margin, 0.0)
+            choose_labels(
+                log_softmax(scores), totals[words], labels[words], margins[words], second=second
+            )
         return totals, labels, margins
 
     def of_trees(
