@@ -1156,8 +1156,8 @@ BUGS = [
     ),
     Bug(
         "penalties on ill-formed trees reward them",
-        "return scores - self.penalties.of(candidates, word_facts(sentence))",
-        "return scores + self.penalties.of(candidates, word_facts(sentence))",
+        "return scores - self.penalties.of(candidates, words)",
+        "return scores + self.penalties.of(candidates, words)",
         ("test_well_formed.py",),
     ),
     Bug(

@@ -185,18 +185,11 @@ def test_a_decision_is_for_the_best_tree_that_may_be_chosen() -> None:
 def test_lists_grow_only_where_the_best_tree_is_ill_formed() -> None:
     words = word_facts(sentence())
     trees = a_list(TWO_SUBJECTS, ([2, 0, 4, 2], "nsubj root nmod obj"))
-    asked: list[CandidateList] = []
-
-    def score(given: CandidateList) -> np.ndarray:
-        asked.append(given)
-        return np.arange(len(given), dtype=float)
-
-    found, *_ = repaired_list(trees, np.array([0.0, 1.0]), words, KINDS, score)
+    found, repairs = repaired_list(trees, np.array([0.0, 1.0]), words, KINDS)
     assert found is trees
-    assert not asked
-    found, scores, repairs = repaired_list(trees, np.array([1.0, 0.0]), words, KINDS, score)
-    assert asked == [found]
-    assert len(scores) == len(found) == 2 + len(repairs) == 3
+    assert not repairs
+    found, repairs = repaired_list(trees, np.array([1.0, 0.0]), words, KINDS)
+    assert len(found) == 2 + len(repairs) == 3
 
 
 def test_penalties_are_counts_times_weights() -> None:
@@ -334,6 +327,38 @@ def test_choices_do_not_depend_on_threads_and_batches(penalized) -> None:
     ]
     assert found[0] == found[1]
     assert found[2] == found[3]
+
+
+def test_decisions_of_many_lists_are_those_of_each_and_score_repaired_ones_once(
+    penalized, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, pairs = penalized
+    whole = [(sentence, model.completed(sentence, trees)) for sentence, trees in pairs]
+    scores = model.batch_scores(whole)
+    asked = []
+    encoded_scores = Reranker.encoded_scores
+
+    def noted(self: Reranker, encoded, **options):
+        asked.append(len(encoded))
+        return encoded_scores(self, encoded, **options)
+
+    monkeypatch.setattr(Reranker, "encoded_scores", noted)
+    for option in (False, True):
+        together = model.decide_all(whole, scores, well_formed=option)
+        grown = sum(bool(decision.repairs) for decision in together)
+        assert asked == [grown]
+        assert grown
+        asked.clear()
+        each = [
+            model.decide(*pair, own, well_formed=option)
+            for pair, own in zip(whole, scores, strict=True)
+        ]
+        asked.clear()
+        for one, other in zip(together, each, strict=True):
+            assert shown(one.candidates) == shown(other.candidates)
+            assert one.final.tolist() == other.final.tolist()
+            assert one.eligible.tolist() == other.eligible.tolist()
+            assert len(one.repairs) == len(other.repairs)
 
 
 def test_penalties_are_stored_and_formats_of_before_open() -> None:

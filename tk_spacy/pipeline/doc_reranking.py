@@ -134,12 +134,10 @@ def _choices(
         wanted = kept or repairs or reranker.calibration is not None
         if len(trees) > 1 or (wanted and _is_own(sentence, trees, 0)):
             pairs.append((sentence, reranker.completed(sentence.plain, trees)))
-    scores = reranker.batch_scores([(s.plain, trees) for s, trees in pairs], n_threads=n_threads)
-    decisions = [
-        reranker.decide(sentence.plain, trees, own, well_formed=well_formed, n_threads=n_threads)
-        for (sentence, trees), own in zip(pairs, scores, strict=True)
-    ]
-    decided = [(s.plain, decision) for (s, _), decision in zip(pairs, decisions, strict=True)]
+    given = [(s.plain, trees) for s, trees in pairs]
+    scores = reranker.batch_scores(given, n_threads=n_threads)
+    decisions = reranker.decide_all(given, scores, well_formed=well_formed, n_threads=n_threads)
+    decided = [(plain, decision) for (plain, _), decision in zip(given, decisions, strict=True)]
     known = reranker.confidences(decided, arc_probabilities(source.of_words for source in sources))
     choices = {
         id(sentence): _choose(sentence, decision, sure, kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,19 +48,11 @@ class Decision:
 
 
 def repaired_list(
-    candidates: CandidateList,
-    plain: Float64,
-    words: WordFacts,
-    kinds: Collection[str],
-    score: Callable[[CandidateList], Float64],
-) -> tuple[CandidateList, Float64, list[Repair]]:
-    """The list and its scores float64[k], with repaired copies where the best tree needs it.
+    candidates: CandidateList, plain: Float64, words: WordFacts, kinds: Collection[str]
+) -> tuple[CandidateList, list[Repair]]:
+    """The list with repaired copies where the best tree needs it, which want scores anew.
 
-    plain: final scores without penalties.  kinds: of constraints that matter.  score: gives the
-    scores of the list that repaired trees have come to, anew for all its trees.
+    plain: final scores without penalties.  kinds: of constraints that matter.
     """
     repairs = needed_repairs(candidates, plain, words, kinds)
-    if not repairs:
-        return candidates, plain, repairs
-    longer = with_repairs(candidates, repairs, by_share=COMBINER)
-    return longer, score(longer), repairs
+    return with_repairs(candidates, repairs, by_share=COMBINER), repairs

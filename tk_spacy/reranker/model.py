@@ -41,7 +41,7 @@ from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.selection.explicit import ExplicitModel, explicit_to_dict, read_explicit
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.constraints import KINDS
+from tk_spacy.trees.constraints import KINDS, WordFacts
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import (
     COMBINER_WEIGHTS,
@@ -276,7 +276,10 @@ class Reranker(StoredModel):
         """The final scores from those without penalties, float64[k]."""
         if not self.penalties.weights:
             return scores
-        return scores - self.penalties.of(candidates, word_facts(sentence))
+        return self._penalized(word_facts(sentence), candidates, scores)
+
+    def _penalized(self, words: WordFacts, candidates: CandidateList, scores: Float64) -> Float64:
+        return scores - self.penalties.of(candidates, words)
 
     def decide(
         self,
@@ -296,18 +299,46 @@ class Reranker(StoredModel):
         """
         if scores is None:
             scores = self.scores(sentence, candidates, n_threads=n_threads)
-        final = self.combined(candidates, scores)
+        (decision,) = self.decide_all(
+            [(sentence, candidates)], [scores], well_formed=well_formed, n_threads=n_threads
+        )
+        return decision
+
+    def decide_all(
+        self,
+        pairs: Sequence[Pair],
+        scores: Sequence[Float64],
+        *,
+        well_formed: bool = False,
+        n_threads: int | None = None,
+    ) -> list[Decision]:
+        """As `decide`, for the completed lists of several sentences in one go.
+
+        scores: the reranker's own, float64[k] of each list.
+        """
+        finals = [self.combined(trees, own) for (_, trees), own in zip(pairs, scores, strict=True)]
         kinds = KINDS if well_formed else tuple(self.penalties.weights)
         if not kinds:
-            return Decision(candidates, final, np.ones(len(candidates), dtype=np.bool_))
-
-        def again(trees: CandidateList) -> Float64:
-            return self.combined(trees, self.scores(sentence, trees, n_threads=n_threads))
-
-        words = word_facts(sentence)
-        longer, final, repairs = repaired_list(candidates, final, words, kinds, again)
-        eligible = best_formed(longer, words) if well_formed else np.ones(len(longer), np.bool_)
-        return Decision(longer, self.penalized(sentence, longer, final), eligible, repairs)
+            return [
+                Decision(trees, final, np.ones(len(trees), dtype=np.bool_))
+                for (_, trees), final in zip(pairs, finals, strict=True)
+            ]
+        facts = [word_facts(sentence) for sentence, _ in pairs]
+        found = [
+            repaired_list(trees, final, words, kinds)
+            for (_, trees), final, words in zip(pairs, finals, facts, strict=True)
+        ]
+        grown = [i for i, (_, repairs) in enumerate(found) if repairs]
+        again = self.batch_scores([(pairs[i][0], found[i][0]) for i in grown], n_threads=n_threads)
+        for i, own in zip(grown, again, strict=True):
+            finals[i] = self.combined(found[i][0], own)
+        decisions = []
+        for (trees, repairs), final, words in zip(found, finals, facts, strict=True):
+            eligible = best_formed(trees, words) if well_formed else np.ones(len(trees), np.bool_)
+            if self.penalties.weights:
+                final = self._penalized(words, trees, final)
+            decisions.append(Decision(trees, final, eligible, repairs))
+        return decisions
 
     def confidence(
         self,
@@ -382,13 +413,10 @@ class Reranker(StoredModel):
         with closing(batches):
             for batch, lists in batches:
                 scores = self.encoded_scores(lists, n_threads=n_threads)
-                for (sentence, candidates), own in zip(batch, scores, strict=True):
-                    yield (
-                        sentence,
-                        self.decide(
-                            sentence, candidates, own, well_formed=well_formed, n_threads=n_threads
-                        ),
-                    )
+                decided = self.decide_all(
+                    batch, scores, well_formed=well_formed, n_threads=n_threads
+                )
+                yield from zip((sentence for sentence, _ in batch), decided, strict=True)
 
     def _encoded_batches(
         self, pairs: Iterable[Pair], batch_size: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +81,8 @@ def tune_penalties(
     broken, gain, squares = (np.zeros(len(GRID)) for _ in range(3))
     for sentence, trees, scores in given:
         words = word_facts(sentence)
-        longer, final, _ = repaired_list(trees, scores, words, kinds, partial(score, sentence))
+        longer, repairs = repaired_list(trees, scores, words, kinds)
+        final = score(sentence, longer) if repairs else scores
         counts, right = count_broken(longer, words, kinds), _right(sentence, longer)
         before = _right(sentence, trees)[int(scores.argmax())]
         for at, weight in enumerate(GRID):
