@@ -48,6 +48,7 @@ class Vocabulary:
     _known: dict[tuple[str, ...], tuple[bytes, bytes]] = field(
         init=False, repr=False, default_factory=dict
     )
+    _known_tags: dict[tuple[str, ...], bytes] = field(init=False, repr=False, default_factory=dict)
     _columns: tuple[str, ...] | None = field(init=False, repr=False, default=None)
 
     @classmethod
@@ -108,14 +109,21 @@ class Vocabulary:
     def _rows(self, word: tuple[str, ...]) -> tuple[bytes, bytes]:
         rows = self._known.get(word)
         if rows is None:
-            read = word if self.reads_xpos else _without_xpos(word)
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            rows = self._known[word] = (
-                row_bytes(_find(self.words, word_keys(*word))),
-                row_bytes(_find(self.tags, tag_keys(*read))),
-            )
+                self._known_tags.clear()
+            of_word = row_bytes(_find(self.words, word_keys(*word)))
+            rows = self._known[word] = of_word, self._tag_row(word)
         return rows
+
+    def _tag_row(self, word: tuple[str, ...]) -> bytes:
+        # Words are many, their tags few.
+        tags = word[2:]
+        row = self._known_tags.get(tags)
+        if row is None:
+            read = word if self.reads_xpos else _without_xpos(word)
+            row = self._known_tags[tags] = row_bytes(_find(self.tags, tag_keys(*read)))
+        return row
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: keys in the order of their rows."""

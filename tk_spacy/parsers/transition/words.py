@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -193,5 +194,6 @@ class Reading:
         )
 
 
+@lru_cache(maxsize=MOST_KNOWN)
 def _hashed(value: str) -> int:
     return FIRST + zlib.crc32(value.encode()) % (2**31 - FIRST)
