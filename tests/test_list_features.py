@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from reference_list_features import plain_list_features
 from test_kernel import random_sentence, random_tree
 
 from tk_spacy.features.consensus import LOG_FLOOR, SHARE_FEATURES, share_features
@@ -210,3 +211,23 @@ def test_list_features_let_the_reranker_trust_a_source_that_is_right():
             for gold, trees, scores in zip(golds[40:], lists[40:], alone, strict=True)
         )
     assert right[()] < 15 < min(right[("scores",)], right[LIST_FEATURES])
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 25, 130, 300])
+def test_list_features_are_those_of_the_plain_twin_to_the_bit(k):
+    rng = np.random.default_rng(k)
+    sources = ("a", "b", "none", "c")
+    scores = rng.normal(size=(k, 4)) * 10.0 ** rng.integers(-3, 4, size=4)
+    scores[:, 3] = scores[:, 3].round()  # equal ones
+    scores[rng.random(scores.shape) < 0.2] = np.nan
+    scores[rng.random(scores.shape) < 0.05] = -np.inf
+    scores[:, 2] = np.nan
+    heads = np.stack([random_tree(rng, 40) for _ in range(k)])
+    trees = CandidateList.from_arrays(
+        heads, np.zeros(heads.shape, np.int32), scores,
+        inventory=LabelInventory(["x"]), sources=sources, base=int(rng.integers(k)),
+    )  # fmt: skip
+    scales = {"a": 0.7, "b": 1.3, "none": 1.0, "elsewhere": 2.0, "c": 0.1}
+    found = ListFeatures(groups=LIST_FEATURES, scales=scales, factor=0.3).encode(trees)
+    assert found.tolist() == plain_list_features(trees, scales, 0.3).tolist()
+    assert len(found) == k

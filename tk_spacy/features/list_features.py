@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.features.consensus import SHARE_FEATURES, share_features
+from tk_spacy.features.score_features import SCORE_FEATURES, normalize, score_features
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.utils.array_types import Float64
@@ -32,8 +32,6 @@ the other candidates hold its arcs, weighted by each source (see `consensus.shar
 TEMPERATURES = (0.25, 1.0)
 """A source weighs the candidates by the softmax of its scores, in units of their mean spread,
 divided by each of these: by the sharper one, little but the best trees counts."""
-
-SCORE_FEATURES = ("gap", "standard", "rank", "first", "unscored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,26 +82,25 @@ class ListFeatures:
         have scored none of them.
         """
         k = len(candidates)
-        base = np.zeros(k)
-        base[candidates.base] = 1.0
-        columns: list[Float64] = []
-        weightings: list[Float64] = []
+        base = np.zeros((1, k))
+        base[0, candidates.base] = 1.0
+        scores = np.full((len(self.scales), k), np.nan)
+        for row, source in zip(scores, self.scales, strict=True):
+            if source in candidates.sources:
+                row[:] = candidates.scores[:, candidates.sources.index(source)]
         # A tree that no source knows, such as the gold tree that was added, is not marked.
         known = np.logical_not(np.isnan(candidates.scores).all(axis=1))
-        for source, scale in self.scales.items():
-            scores = np.full(k, np.nan)
-            if source in candidates.sources:
-                scores = candidates.scores[:, candidates.sources.index(source)]
-                scores = np.where(np.isinf(scores), np.nan, scores)
-            missing = np.isnan(scores)
-            full = filled(scores)
-            columns += _score_columns(full, missing, scale, known)
-            weightings += _weightings(full, missing, scale)
+        scales = np.array(list(self.scales.values()))
+        columns, gaps, first = score_features(scores, known, scales, np.array(TEMPERATURES))
         parts = []
         if "scores" in self.groups:
-            parts.append(np.array([*columns, base]).T)
+            parts += [columns, base.T]
         if "shares" in self.groups:
-            weights = np.array([*weightings, np.full(k, 1.0 / k), base])
+            # A source weighs the candidates by the softmax of its scores, 0 for unscored trees.
+            weights = np.exp(gaps)
+            normalize(weights.reshape(-1, k))
+            of_sources = np.concatenate([weights, first[:, None]], axis=1).reshape(-1, k)
+            weights = np.concatenate([of_sources, np.full((1, k), 1.0 / k), base])
             parts.append(share_features(candidates.heads, candidates.labels, weights))
         features = np.ascontiguousarray(np.concatenate(parts, axis=1))
         features -= features.mean(axis=0)
@@ -129,40 +126,3 @@ class ListFeatures:
             factor=stored_number(factor, "list_features.factor", positive=True),
         )
 
-
-def _score_columns(
-    full: Float64, missing: NDArray[np.bool_], scale: float, known: NDArray[np.bool_]
-) -> list[Float64]:
-    """SCORE_FEATURES of one source: float64[k] each; unscored trees count as the worst.
-
-    full: its scores, filled where they are missing.
-    """
-    best = full.max()
-    deviation = full.std()
-    rank = np.empty(len(full))
-    rank[np.argsort(-full, kind="stable")] = np.arange(len(full))
-    none = missing.all()
-    return [
-        (full - best) / scale,
-        (full - full.mean()) / (deviation if deviation > 0 else 1.0),
-        np.zeros(len(full)) if none else -np.log1p(rank),
-        np.zeros(len(full)) if none else (rank == 0).astype(np.float64),
-        (missing & known).astype(np.float64),
-    ]
-
-
-def _weightings(full: Float64, missing: NDArray[np.bool_], scale: float) -> list[Float64]:
-    """The weights that one source gives the candidates: float64[k] each, 0 for unscored trees."""
-    if missing.all():
-        even = np.full(len(full), 1.0 / len(full))
-        return [even] * (len(TEMPERATURES) + 1)
-    full = np.where(missing, -np.inf, full)
-    best = int(full.argmax())
-    first = np.zeros(len(full))
-    first[best] = 1.0
-    gaps = full - full[best]
-    weightings = []
-    for temperature in TEMPERATURES:
-        weights = np.exp(gaps / (scale * temperature))
-        weightings.append(weights / weights.sum())
-    return [*weightings, first]
