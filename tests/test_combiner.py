@@ -163,6 +163,29 @@ def test_arcs_refuse_what_is_no_tree(
         ListArcs.of_trees(np.array(heads, np.int32), np.array(labels, np.int32))
 
 
+@pytest.mark.parametrize("k", [1, 9, 140])
+def test_weights_are_those_of_plain_softmaxes_to_the_bit(k: int) -> None:
+    rng = np.random.default_rng(k)
+    trees = random_list(rng, k, 30)
+    scores = np.where(
+        rng.random((len(trees), 2)) < 0.2, np.nan, 5 * rng.normal(size=(len(trees), 2))
+    )
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    trees = trees.with_scores(scores)
+    found = candidate_weights(trees, {"a": 0.3, "unknown": 1.0, "b": 2.0})
+    own = own_rows(trees)
+    plain = []
+    for number, (source, scale) in enumerate({"a": 0.3, "b": 2.0}.items()):
+        column = np.where(np.isfinite(trees.scores[:, number]), trees.scores[:, number], -np.inf)
+        for temperature in TEMPERATURES:
+            powers = np.exp((column - column.max()) / (scale * temperature))
+            plain.append((powers / powers.sum()).tolist())
+        plain.append([float(row == own[source]) for row in range(len(trees))])
+    each = len(TEMPERATURES) + 1
+    assert found[:each].tolist() + found[2 * each :].tolist() == plain
+    assert (found[each : 2 * each] == 1 / len(trees)).all()
+
+
 def test_weights_are_softmaxes_and_own_trees() -> None:
     trees = CandidateList.build(
         [

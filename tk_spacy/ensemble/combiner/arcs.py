@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tk_spacy.ensemble.combiner.arc_table import arc_shares, distinct_arcs
+from tk_spacy.features.score_features import normalize
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -84,20 +85,20 @@ def candidate_weights(candidates: CandidateList, scales: Mapping[str, float]) ->
     """
     k = len(candidates)
     own = own_rows(candidates)
-    weights = np.full((len(scales) * (len(TEMPERATURES) + 1), k), 1.0 / k)
-    row = 0
-    for source, scale in scales.items():
-        known = source in own
-        if known:
-            scores = candidates.scores[:, candidates.sources.index(source)]
-            scores = np.where(np.isfinite(scores), scores, -np.inf)
-        for temperature in TEMPERATURES:
-            if known and np.isfinite(scores).any():
-                powers = np.exp((scores - scores.max()) / (scale * temperature))
-                weights[row] = powers / powers.sum()
-            row += 1
-        if known:
-            weights[row] = 0.0
-            weights[row, own[source]] = 1.0
-        row += 1
-    return weights
+    weights = np.full((len(scales), len(TEMPERATURES) + 1, k), 1.0 / k)
+    powers = np.zeros((len(scales), len(TEMPERATURES), k))  # all alike, unless more is known
+    temperatures = np.array(TEMPERATURES)[:, None]
+    for number, (source, scale) in enumerate(scales.items()):
+        if source not in own:
+            continue
+        scores = candidates.scores[:, candidates.sources.index(source)]
+        finite = np.isfinite(scores)
+        if finite.any():
+            scores = np.where(finite, scores, -np.inf)
+            powers[number] = (scores - scores.max()) / (scale * temperatures)
+        weights[number, -1] = 0.0
+        weights[number, -1, own[source]] = 1.0
+    np.exp(powers, out=powers)
+    normalize(powers.reshape(-1, k))
+    weights[:, :-1] = powers
+    return weights.reshape(-1, k)
