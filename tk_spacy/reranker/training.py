@@ -260,6 +260,7 @@ def train_reranker(
     calibration_folds: int = 0,
     dev: tuple[Sequence[Sentence], Sequence[CandidateList]] | None = None,
     penalties: bool = True,
+    unseen: dict[int, Float64] | None = None,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -276,6 +277,9 @@ def train_reranker(
     dev: sentences with right trees, and their lists as the reranker is to get them, by which
         penalties on ill-formed trees are tuned, and confidence is adjusted; None for neither.
     penalties: whether to tune some.
+    unseen: gets the final scores float64[k] of the lists, by their numbers, from rerankers that did
+        not learn from them; where no lists were held out in turn, as many are trained for it as
+        would be to calibrate.  A list that no reranker could score so is left out.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -316,6 +320,9 @@ def train_reranker(
         )
     if calibration_folds:
         scored = scored or held_out("calibrating", calibration_folds)
+    in_turn = scored
+    if unseen is not None and len(scored) < len(lists):
+        in_turn = held_out("scoring unseen lists", CALIBRATION_FOLDS)
     reranker, stats = learn(
         schema, items, settings, n_threads=n_threads,
         progress=lambda done, total: report("training", done, total),
@@ -327,15 +334,14 @@ def train_reranker(
             progress=lambda done, total: report("tuning penalties", done, total),
         )  # fmt: skip
         reranker = replace(reranker, penalties=tuned)
+
+    def final(i: int, own: Float64) -> Float64:
+        return reranker.penalized(sentences[i], lists[i], reranker.combined(lists[i], own))
+
+    if unseen is not None:
+        unseen.update((i, final(i, own)) for i, own in in_turn)
     if calibration_folds and scored:
-        held = [
-            HeldOut(
-                sentences[i],
-                lists[i],
-                reranker.penalized(sentences[i], lists[i], reranker.combined(lists[i], own)),
-            )
-            for i, own in scored
-        ]
+        held = [HeldOut(sentences[i], lists[i], final(i, own)) for i, own in scored]
         calibration = Calibration.fit(held)
         if dev is not None:
             calibration = calibration.adjusted_to(decided(reranker, *dev, n_threads=n_threads))
