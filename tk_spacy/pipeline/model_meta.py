@@ -34,7 +34,7 @@ def describe(
     licence: str,
     treebank: str,
     licences: Mapping[str, str],
-    parsers: Sequence[str],
+    how: str,
     performance: dict[str, Any],
     scored_on: str = "dev",
     own_tags: bool = False,
@@ -43,7 +43,7 @@ def describe(
 
     licence: of the model; where it is empty, the treebanks' own, if each of them states one.
     treebank: what it was trained on.  licences: of each treebank of it, by name.
-    parsers: what their scores are called.  performance: see `spacy_scores`.
+    how: what it parses by, as in "a reranker of ...".  performance: see `spacy_scores`.
     scored_on: what was parsed for it.  own_tags: whether the pipeline has a tagger.
     """
     nlp.meta.update(
@@ -51,8 +51,8 @@ def describe(
         version=version,
         license=licence or joint_licence(licences),
         description=(
-            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a reranker of the "
-            f"trees of {', '.join(parsers)}. {_of_tags(nlp, own_tags=own_tags)}, on {scored_on}."
+            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: {how}. "
+            f"{_of_tags(nlp, own_tags=own_tags)}, on {scored_on}."
         ),
         sources=[{"name": name, "license": stated} for name, stated in licences.items()],
         performance=performance,
