@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.biaffine.batch import Batch, Input
 from tk_spacy.parsers.biaffine.batches import make_batches
+from tk_spacy.parsers.biaffine.committee import JointScores, make_committee, members_of
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT
@@ -262,6 +263,24 @@ class BiaffineParser(StoredParser):
                     start += n + 1
         return [found[i] for i in range(len(sentences))]
 
+    @classmethod
+    def joined(cls, parsers: Sequence[Self]) -> Self | None:
+        """Parsers as one, whose scores are the means of theirs; see `base.Joins`."""
+        first = parsers[0]
+        alike = [
+            (p.labels, p.root_labels, p.architecture, replace(p.settings, seed=0, networks=1))
+            for p in parsers
+        ]
+        if first.architecture is not None or any(other != alike[0] for other in alike):
+            return None
+        members = [member for parser in parsers for member in members_of(parser.model)]
+        return replace(
+            first,
+            model=make_committee(members),
+            settings=replace(first.settings, networks=len(members)),
+            about={**first.about, "seeds": [parser.settings.seed for parser in parsers]},
+        )
+
     # Storage
 
     def to_files(self) -> dict[str, bytes]:
@@ -318,7 +337,11 @@ class SentenceScores:
     """
 
     def __init__(
-        self, scores: Scores, arcs: NDArray[np.float64], start: int, roots: RootLabels
+        self,
+        scores: Scores | JointScores,
+        arcs: NDArray[np.float64],
+        start: int,
+        roots: RootLabels,
     ) -> None:
         self._scores, self._arcs, self._start, self._roots = scores, arcs, start, roots
         self._labels: BestLabels | None = None

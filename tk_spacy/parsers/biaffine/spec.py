@@ -55,7 +55,7 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""
         own = self.settings
-        return max(words * own.epochs, own.batch * own.steps) * SECONDS
+        return max(words * own.epochs, own.batch * own.steps) * SECONDS * own.networks
 
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport

@@ -23,7 +23,7 @@ from tk_spacy.parsers.biaffine.loss import find_loss
 from tk_spacy.parsers.biaffine.model import model_of, scorer_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.parsers.biaffine.roots import root_labels_of
-from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.settings import SEEDS, BiaffineSettings
 from tk_spacy.parsers.biaffine.targets import Targets
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.treebank.conllu import Sentence
@@ -51,6 +51,7 @@ def train_biaffine_parser(
     On one thread, since products of several are not the same to the last bit: the same sentences
     and settings give the same weights byte for byte on the same machine.
     shares: of each sentence's arcs, to learn from in the place of its tree.
+    Several networks are trained one after the other, each as a parser of its seed would be.
     report: called with the sentences learnt from so far, and their number over all epochs.
     Raises UserError where there are no sentences or one has no tree.
     """
@@ -61,6 +62,8 @@ def train_biaffine_parser(
         if not sentence.has_tree:
             where = f"{sentence.path}:{sentence.line}: " if sentence.path else ""
             raise UserError(f"{where}no tree to train a parser on: HEAD is '_'")
+    if settings.networks > 1:
+        return _train_committee(train, settings, shares, report)
     model = model_of(settings)
     labels = labels_of(train)
     targets = None
@@ -108,6 +111,29 @@ def train_biaffine_parser(
         settings=settings,
         about=about,
     )
+
+
+def _train_committee(
+    train: Sequence[Sentence],
+    settings: BiaffineSettings,
+    shares: Sequence[ArcShares] | None,
+    report: StepReport | None,
+) -> BiaffineParser:
+    """As many parsers as the settings ask networks for, joined."""
+    parsers: list[BiaffineParser] = []
+    for number in range(settings.networks):
+
+        def on_step(done: int, of: int, before: int = number) -> None:
+            if report is not None:
+                report(before * of + done, settings.networks * of)
+
+        own = replace(settings, networks=1, seed=(settings.seed + number) % SEEDS)
+        parsers.append(train_biaffine_parser(train, settings=own, shares=shares, report=on_step))
+    joined = BiaffineParser.joined(parsers)
+    assert joined is not None  # they differ in their seeds alone
+    curves = np.array([parser.about["curve"]["values"] for parser in parsers])
+    curve = {**parsers[0].about["curve"], "values": curves.mean(axis=0).round(5).tolist()}
+    return replace(joined, about={**joined.about, "curve": curve})
 
 
 def _targets(
