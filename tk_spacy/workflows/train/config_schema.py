@@ -347,6 +347,12 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "probabilities of arcs, as biaffine does, and have its settings, or others, as in "
             '"biaffine:width=96".',
         ),
+        "joined": _own(
+            "joined",
+            "Parsers whose scores the fast one may take the mean of, at most: a student, and the "
+            "parsers of its kind and settings among parsers.names, which are trained already.  "
+            "Each takes as long to parse.  1: students alone.",
+        ),
         "weight": _own(
             "soft_weight",
             "What the final system's arcs count beside the gold ones, from 0 (gold alone) to 1.",

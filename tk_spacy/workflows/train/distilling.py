@@ -23,7 +23,7 @@ from tk_spacy.kbest.scores import mean_deviation
 from tk_spacy.parallel.executor import TaskError, make_executor
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.arc_shares import ArcShares
-from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.base import Joins, StoredParser
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.progress import Stages
@@ -34,8 +34,8 @@ from tk_spacy.workflows.train.system import System
 
 FOLDER = "fast"
 """Where students are kept, in the work directory."""
-WITH_TEXT = "text"
-"""What the name of a student that learns from text, too, ends in."""
+DISTILLED, WITH_TEXT = "distilled", "text"
+"""What the name of a student ends in, and that of one that learns from text, too."""
 MOST_TEXT = 3
 """Words of text for each of train, at most: more takes time, and outweighs the gold trees."""
 
@@ -112,44 +112,94 @@ def text_lesson(run: Stages, system: System) -> Lesson:
 # Training and choice
 
 
-def distill(run: Stages, system: System) -> Fast:
-    """Train the students, and take the one that does best on dev; without dev the first one.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Contestant:
+    """A parser that may become the fast one.
 
+    parts: how many parsers' scores it takes the mean of.  seconds: of its own training.
+    """
+
+    name: str
+    kind: str
+    parser: StoredParser
+    parts: int = 1
+    seconds: float | None = None
+
+
+def distill(run: Stages, system: System) -> Fast:
+    """Train the students, and take what does best on dev: one of them, or with others joined.
+
+    Parsers of the final system that can be one parser (see `base.Joins`) contend too, together and
+    with each student.  Without dev it is the first of those that are the mean of most.
     The caller holds the work directory.  Raises UserError where a training fails.
     """
     plan, options = system.plan, system.plan.options
     lesson = Lesson.of_trees(plan.parts["train"].sentences)
     lesson = lesson.mixed(system.shares, options.soft_weight)
-    students = [Student(spec, lesson, spec.name) for spec in plan.students]
+    students = [Student(spec, lesson, f"{spec.name}-{DISTILLED}") for spec in plan.students]
     if options.text is not None:
         more = text_lesson(run, system)
         if more.sentences:
             both = lesson.joined(more)
-            students += [Student(s, both, f"{s.name}-{WITH_TEXT}") for s in plan.students]
+            students += [
+                Student(spec, both, f"{spec.name}-{DISTILLED}-{WITH_TEXT}")
+                for spec in plan.students
+            ]
         else:
             run.progress.warn(f"{options.text}: the treebank has all of its sentences already")
     jobs = [student.job(options.work_directory / FOLDER) for student in students]
     _train(run, plan, jobs)
-    parsers = [job.open() for job in jobs]
+    alone = [
+        _Contestant(student.name, student.kind, job.open(), seconds=job.seconds)
+        for student, job in zip(students, jobs, strict=True)
+    ]
+    all_ = [*alone, *_joined(system, alone, most=options.joined)]
     tried: dict[str, Scores] = {}
-    if plan.dev:
-        for student, parser in zip(students, parsers, strict=True):
-            tried[student.name] = _scores(plan.dev, _parsed(parser, plan.dev))
-    best = max(range(len(students)), key=lambda i: tried[students[i].name].las if tried else -i)
-    words, started = 0, time.perf_counter()
-    trees = {}
-    for name, part in plan.parts.items():
-        if name != "train":
-            trees[name] = _parsed(parsers[best], part.sentences)
-            words += part.words
-    seconds = time.perf_counter() - started
+    speeds: dict[str, float] = {}
+    for one in all_ if plan.dev else ():
+        with run.stage(f"scoring {one.name} on dev"):
+            started = time.perf_counter()
+            parsed = _parsed(one.parser, plan.dev)
+            seconds = time.perf_counter() - started
+            tried[one.name] = _scores(plan.dev, parsed)
+            speeds[one.name] = sum(map(len, plan.dev)) / max(seconds, 1e-9)
+    best = max(all_, key=lambda one: tried[one.name].las if tried else one.parts)
     report = FastReport(
-        student=students[best].name,
+        taken=best.name,
         tried=tried,
-        seconds={s.name: job.seconds for s, job in zip(students, jobs, strict=True)},
-        tokens_per_second=words / max(seconds, 1e-9) if words else None,
+        seconds={one.name: one.seconds for one in all_},
+        speeds=speeds,
     )
-    return Fast(students[best].kind, parsers[best], report, trees)
+    trees = {
+        name: _parsed(best.parser, part.sentences)
+        for name, part in plan.parts.items()
+        if name != "train"
+    }
+    return Fast(best.kind, best.parser, report, trees)
+
+
+def _joined(system: System, students: Sequence[_Contestant], *, most: int) -> list[_Contestant]:
+    """Parsers of the final system of each student's kind as one, and these with each student.
+
+    most: parsers in one.
+    """
+    found: list[_Contestant] = []
+    pairs = zip(system.plan.parsers, system.proposals.sources, strict=True)
+    trained = [(spec, source.parser) for spec, source in pairs if hasattr(source, "parser")]
+    for kind in dict.fromkeys(student.kind for student in students):
+        own = [
+            _Contestant(spec.name, kind, parser) for spec, parser in trained if spec.kind == kind
+        ]
+        sets = [own, *([*own, s] for s in students if s.kind == kind)]
+        for members in sets:
+            joins = type(members[0].parser) if members else None
+            if not 1 < len(members) <= most or not isinstance(joins, Joins):
+                continue
+            parser = joins.joined([member.parser for member in members])
+            if parser is not None:
+                name = " + ".join(member.name for member in members)
+                found.append(_Contestant(name, kind, parser, parts=len(members)))
+    return found
 
 
 def _train(run: Stages, plan: Plan, jobs: Sequence[TrainingJob]) -> None:

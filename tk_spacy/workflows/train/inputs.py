@@ -48,6 +48,8 @@ MULTIWORD_LEAST = 2
 """Times that such a one occurs."""
 FEW_WORDS = 1000
 """A score on fewer words is known to no better than one or two points."""
+STUDENT_SEED, SEEDS = 1000, 2**32
+"""What is added to the seed for parsers that are distilled, and what all seeds are below."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -346,7 +348,11 @@ def _with_students(plan: Plan) -> Plan:
     xpos = not distrusts_xpos(plan.parts["train"].sentences, plan.dev)
     with at_its_place(options, "distillation.students"):
         students = make_students(
-            options.students, seed=options.seed, xpos=xpos, settings=options.parser_settings
+            options.students,
+            # Of other weights to start from than the parsers that teach it, which it may join.
+            seed=(options.seed + STUDENT_SEED) % SEEDS,
+            xpos=xpos,
+            settings=options.parser_settings,
         )
     from tk_spacy.pipeline.assembly import check_factories  # noqa: PLC0415  (imports spaCy)
 

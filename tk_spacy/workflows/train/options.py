@@ -36,12 +36,14 @@ from tk_spacy.workflows.train.presets import Preset, concerns_parsers_alone
 
 DEFAULT_STUDENTS = (BIAFFINE,)
 SOFT_WEIGHT, SOFT_TEMPERATURE = 0.5, 0.5
+MOST_JOINED = 3
 """What a distilled parser learns from, and how much the final system's word counts in it."""
 
 WITHOUT_DISTILLATION: Mapping[str, Any] = {
     "distill": False,
     "text": None,
     "students": DEFAULT_STUDENTS,
+    "joined": MOST_JOINED,
     "soft_weight": SOFT_WEIGHT,
     "soft_temperature": SOFT_TEMPERATURE,
 }
@@ -117,6 +119,7 @@ class TrainOptions:
     text: a text of the user's, plain or CoNLL-U, whose sentences the final system parses for it.
     students: the parsers that are trained for that, of which the best on dev is kept; named as
         `parsers`, with the settings of `parser_settings`.
+    joined: parsers whose scores the fast one may take the mean of, at most; 1 for students alone.
     soft_weight: what the final system's arcs count beside the gold ones, from 0 to 1.
     soft_temperature: of the softmax of its scores, in units of their mean spread within a list.
     examples: whether the model keeps the training sentences that its kernel compares with, for
@@ -162,6 +165,7 @@ class TrainOptions:
     distill: bool = False
     text: Path | None = None
     students: tuple[str, ...] = DEFAULT_STUDENTS
+    joined: int = MOST_JOINED
     soft_weight: float = SOFT_WEIGHT
     soft_temperature: float = SOFT_TEMPERATURE
     preset: Preset = DEFAULT_PRESET
@@ -286,6 +290,8 @@ class TrainOptions:
                     f"students are {','.join(self.students)}: trees in files are no parser that "
                     "can be trained; name others, such as biaffine"
                 )
+        if not 1 <= self.joined <= 16:
+            raise UserError(f"joined is {self.joined}; it must be from 1 to 16")
         if not 0 <= self.soft_weight <= 1:
             raise UserError(f"soft_weight is {self.soft_weight}; it must be from 0 to 1")
         if not 0.01 <= self.soft_temperature <= 100:
