@@ -35,7 +35,7 @@ from tk_spacy.workflows.train.presets import NAMES as PRESET_NAMES
 from tk_spacy.workflows.train.presets import Preset, concerns_parsers_alone
 
 DEFAULT_STUDENTS = (BIAFFINE,)
-SOFT_WEIGHT, SOFT_TEMPERATURE = 0.5, 0.5
+SOFT_WEIGHT, SOFT_TEMPERATURE = 0.5, 1.0
 MOST_JOINED = 3
 """What a distilled parser learns from, and how much the final system's word counts in it."""
 
