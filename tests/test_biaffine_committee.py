@@ -13,7 +13,10 @@ from spacy.training import Example
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import Joins
+from tk_spacy.parsers.biaffine import parser as room
 from tk_spacy.parsers.biaffine.batch import Batch
+from tk_spacy.parsers.biaffine.committee import members_of
+from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.parsers.biaffine.training import train_biaffine_parser
 from tk_spacy.pipeline.tk_biaffine import add_biaffine
@@ -98,3 +101,25 @@ def test_a_committee_in_a_pipeline_parses_and_is_not_trained_further() -> None:
     gold = doc_from_sentence(nlp.vocab, NEW[0], with_tree=True)
     assert component.update([Example(doc, gold)]) == {"tk_biaffine": 0.0}
     assert committee().to_bytes() == before
+
+
+def test_networks_of_the_same_treebank_look_words_up_in_one_vocabulary() -> None:
+    again = BiaffineParser.from_bytes(committee().to_bytes())
+    readers = [embedding_of(m).attrs["vocabulary"] for m in members_of(again.model)]
+    assert readers[0] is readers[1]
+
+
+def test_trees_are_the_same_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "PARSED_ROWS", 60)
+    calls = []
+    real = room.answers
+    monkeypatch.setattr(
+        room, "answers", lambda asked, **more: calls.append(len(asked)) or real(asked, **more)
+    )
+    one, two = (list(committee().parse(NEW, n_threads=n)) for n in (1, 2))
+    assert min(calls) > 2
+    assert all((a[0] == b[0]).all() and a[1] == b[1] for a, b in zip(one, two, strict=True))
+    lists = [
+        list(committee().kbest(NEW, k=4, inventory=LabelInventory(), n_threads=n)) for n in (1, 2)
+    ]
+    assert all(a.scores.tolist() == b.scores.tolist() for a, b in zip(*lists, strict=True))

@@ -14,6 +14,7 @@ from thinc.api import Model, Ops
 
 from tk_spacy.parsers.biaffine.batch import Input
 from tk_spacy.parsers.biaffine.batches import Layout
+from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.scorer import Array, Int, Scores
 
 NAME = "tk_biaffine_committee"
@@ -58,6 +59,16 @@ def make_committee(members: Sequence[Model[Input, Any]]) -> Model[Input, Any]:
 def members_of(model: Model[Input, Any]) -> Sequence[Model[Input, Any]]:
     """The networks of a parser's model: itself where it is one alone."""
     return model.layers if model.name == NAME else [model]
+
+
+def share_vocabulary(model: Model[Input, Any]) -> None:
+    """Have networks that know the same words look them up in one place, so that it is done once."""
+    first, *others = [embedding_of(member) for member in members_of(model)]
+    for other in others:
+        if first is not None and other is not None:
+            known, own = first.attrs["vocabulary"], other.attrs["vocabulary"]
+            if own is not known and (own.words, own.tags) == (known.words, known.tags):
+                other.attrs["vocabulary"] = known
 
 
 def forward(
