@@ -26,6 +26,7 @@ from tk_spacy.evaluation.report import FAST, TrainReport
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.treebank.conllu import load_treebank, write_conllu
 from tk_spacy.workflows.files.batch import parse_files
+from tk_spacy.workflows.info import info
 from tk_spacy.workflows.train.options import TrainOptions
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -79,6 +80,7 @@ def test_the_best_on_dev_becomes_the_fast_parser_and_has_a_row() -> None:
     assert stored.settings.networks == 1 + ("+" in best)
     assert TrainReport.from_dict(report.to_dict()) == report
     assert "The fast parser" in (path / "report.md").read_text("utf-8")
+    assert "The fast parser" in [table.title for table in info(path)[0]]
 
 
 def test_a_student_sees_the_sentences_of_the_text_that_the_treebank_lacks() -> None:
@@ -191,3 +193,17 @@ def test_mistakes_end_a_training_before_anything_is_written(
         train_pipeline(distilling(tmp_path / "out", **changes))
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.work").exists()
+
+
+@pytest.mark.slow
+def test_without_dev_the_mean_of_most_is_taken(tmp_path: Path) -> None:
+    crossed = distilling(tmp_path / "crossed", dev=None, test=None, cross_validation=True)
+    report = train_pipeline(crossed)
+    assert report.fast is not None
+    assert report.fast.taken == "biaffine + biaffine-distilled"
+    assert not report.fast.tried
+    assert list(report.parts) == ["cross-validation"]
+    assert FAST not in report.parts["cross-validation"].scores
+    meta = spacy.load(tmp_path / "crossed" / "fast").meta
+    assert not meta["performance"]
+    assert "the scores are" not in meta["description"]

@@ -358,6 +358,7 @@ def _save_fast(directory: Path, plan: Plan, fast: Fast, tagging: Tagging) -> Non
         how=f"a {fast.kind} parser that learnt from the probabilities of a reranker's trees",
         performance=performance,
         own_tags=own_tags,
+        scored_on="dev" if performance else None,
     )
     nlp.to_disk(directory)
 
