@@ -180,14 +180,16 @@ def test_distillation_of_ready_lists_is_refused() -> None:
     [
         ({"students": ("transition",)}, "the transition parser cannot be distilled"),
         ({"text": Path("nowhere.txt")}, "nowhere.txt: there is no such file"),
-        ({"text": "words"}, "plain text, but no tokenizer is trained"),
+        ({"text": b"some words .\n"}, "plain text, but no tokenizer is trained"),
+        ({"text": b" \n"}, "words.txt: the file holds no word"),
+        ({"text": b"words\n\xe9t\xe9\n"}, "words.txt:2: not UTF-8 text"),
     ],
 )
 def test_mistakes_end_a_training_before_anything_is_written(
     tmp_path: Path, changes: Any, message: str
 ) -> None:
-    if changes.get("text") == "words":
-        (tmp_path / "words.txt").write_text("some words .\n", encoding="utf-8")
+    if isinstance(changes.get("text"), bytes):
+        (tmp_path / "words.txt").write_bytes(changes["text"])
         changes = {"text": tmp_path / "words.txt"}
     with pytest.raises(UserError, match=message):
         train_pipeline(distilling(tmp_path / "out", **changes))

@@ -66,16 +66,17 @@ class Fast:
 def train_shares(
     lists: Sequence[Any], unseen: Mapping[int, Float64], temperature: float
 ) -> tuple[list[ArcShares | None], float]:
-    """What the final system says of train's arcs, None where nobody unprejudiced can say; and the
-    temperature in units of the final scores.
+    """What the final system says of train's arcs, None where it has no say that is honest.
 
-    lists: completed.  unseen: final scores by rerankers that did not learn from them.
+    And the temperature in units of the final scores.
+    lists: completed.  unseen: final scores by rerankers that did not learn from them, by number.
     """
-    kelvin = temperature * mean_deviation(list(unseen.values()))
-    return [
-        list_shares(trees, unseen[i], kelvin) if i in unseen else None
+    scaled = temperature * mean_deviation(list(unseen.values()))
+    shares = [
+        list_shares(trees, unseen[i], scaled) if i in unseen else None
         for i, trees in enumerate(lists)
-    ], kelvin
+    ]
+    return shares, scaled
 
 
 def text_lesson(run: Stages, system: System) -> Lesson:

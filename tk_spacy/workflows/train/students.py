@@ -9,6 +9,7 @@ from typing import Any
 from tk_spacy.ensemble.distillation.student import check_student
 from tk_spacy.errors import TreebankError, UserError
 from tk_spacy.parsers.registry import make_parsers
+from tk_spacy.treebank.text_files import read_text
 from tk_spacy.workflows.files.inputs import InputReader, form_of
 
 
@@ -33,6 +34,8 @@ def check_text(path: Path, *, has_tokenizer: bool) -> None:
     if not path.is_file():
         raise UserError(f"{path}: there is no such file; give a text, or CoNLL-U")
     if form_of(path, "auto") == "text":
+        if not [piece for piece in read_text(path) if piece.strip()]:  # all of it, as UTF-8
+            raise TreebankError(path, 0, "the file holds no word; give a file with text in it")
         if not has_tokenizer:
             raise UserError(
                 f"{path}: plain text, but no tokenizer is trained (that needs own tags, and a "
