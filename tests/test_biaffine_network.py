@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from thinc.api import Adam, Model, NumpyOps
 from thinc.types import Ragged
 
 from tk_spacy.errors import UserError
+from tk_spacy.parsers.arc_shares import ArcShares
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import Layout, make_batches
 from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabulary
@@ -26,6 +28,7 @@ from tk_spacy.parsers.biaffine.scorer import (
     weight_shapes,
 )
 from tk_spacy.parsers.biaffine.tables import Tables
+from tk_spacy.parsers.biaffine.targets import Targets
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.treebank.conllu import Sentence
 
@@ -107,6 +110,75 @@ def tables_in(model: Model[Any, Any]) -> list[Tables]:
     return [shim for node in model.walk() for shim in node.shims if isinstance(shim, Tables)]
 
 
+def soft_batch() -> Batch:
+    """The same with two heads of some words, two labels of one of them, the second head again."""
+    arcs = [
+        ArcShares(
+            words=np.array([0, 0, 1, 2], dtype=np.int32),
+            heads=np.array([2, 3, 0, 2], dtype=np.int32),
+            relations=("a", "b", "c", "d"),
+            shares=np.array([0.7, 0.3, 1.0, 1.0]),
+        ),
+        ArcShares(
+            words=np.array([0, 0, 0, 1, 2, 3, 4], dtype=np.int32),
+            heads=np.array([3, 3, 2, 3, 0, 5, 3], dtype=np.int32),
+            relations=("a", "d", "a", "b", "c", "a", "a"),
+            shares=np.array([0.5, 0.2, 0.3, 1.0, 1.0, 1.0, 1.0]),
+        ),
+        ArcShares.of_tree(
+            Sentence.from_columns(forms=["b"], heads=[0], deprels=["c"]),
+        ),
+    ]
+    ids = {name: i for i, name in enumerate("abcd")}
+    parts = [Targets.of(own, length - 1, ids) for own, length in zip(arcs, LENGTHS, strict=True)]
+    return replace(batch(), targets=Targets.joined(parts))
+
+
+def test_shares_of_one_tree_teach_what_the_tree_does() -> None:
+    model, sample = parser(dropout=0.0), batch()
+    assert sample.heads is not None
+    assert sample.labels is not None
+    ids = {name: i for i, name in enumerate("abcd")}
+    names, ends = "abcd", np.cumsum([0, *(length - 1 for length in LENGTHS)])
+    parts = []
+    for sentence, start, end in zip(sentences(), ends, ends[1:], strict=False):
+        deprels = [names[i] for i in sample.labels[start:end]]
+        tree = sentence.with_tree(sample.heads[start:end], deprels, single_root=False)
+        parts.append(Targets.of(ArcShares.of_tree(tree), len(sentence), ids))
+    scores = model.predict(sample)
+    by_tree = find_loss(scores, sample)
+    by_shares = find_loss(scores, replace(sample, targets=Targets.joined(parts)))
+    assert by_shares[:2] == pytest.approx(by_tree[:2], rel=1e-6)
+    for name in ("rows", "arcs", "modifiers", "heads", "labels"):
+        found, expected = getattr(by_shares[2], name), getattr(by_tree[2], name)
+        np.testing.assert_allclose(found, expected, atol=1e-7, err_msg=name)
+
+
+def test_loss_by_shares_is_the_cross_entropy_of_arcs() -> None:
+    sample = soft_batch()
+    scores = parser(dropout=0.0).predict(sample)
+
+    def logarithm(start: int, i: int, word: int, head: int, label: int) -> float:
+        arcs = np.delete(scores.arcs[i, word, : LENGTHS[i]], word)
+        (labels,) = scores.label_scores(np.array([start + word]), np.array([start + head]))
+        of_head = scores.arcs[i, word, head] - np.log(np.exp(arcs).sum())
+        return of_head + labels[label] - np.log(np.exp(labels).sum())
+
+    of_second = [
+        0.5 * logarithm(4, 1, 1, 3, 0) + 0.2 * logarithm(4, 1, 1, 3, 3)
+        + 0.3 * logarithm(4, 1, 1, 2, 0),
+        logarithm(4, 1, 2, 3, 1), logarithm(4, 1, 3, 0, 2), logarithm(4, 1, 4, 5, 0),
+        logarithm(4, 1, 5, 3, 0),
+    ]  # fmt: skip
+    of_first = [
+        0.7 * logarithm(0, 0, 1, 2, 0) + 0.3 * logarithm(0, 0, 1, 3, 1),
+        logarithm(0, 0, 2, 0, 2), logarithm(0, 0, 3, 2, 3),
+    ]  # fmt: skip
+    expected = -(sum(of_first) + sum(of_second) + logarithm(10, 2, 1, 0, 2)) / 9
+    assert sum(find_loss(scores, sample)[:2]) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("sample", [batch(), soft_batch()], ids=["tree", "shares"])
 @pytest.mark.parametrize(
     ("kind", "is_train", "count"),
     [
@@ -116,8 +188,10 @@ def tables_in(model: Model[Any, Any]) -> list[Tables]:
         ("plain", True, 1 + 1 + 6),
     ],
 )
-def test_model_gradient_equals_finite_differences(kind: str, is_train: bool, count: int) -> None:
-    model, sample = parser(kind), batch()
+def test_model_gradient_equals_finite_differences(
+    kind: str, is_train: bool, count: int, sample: Batch
+) -> None:
+    model = parser(kind)
 
     def run() -> tuple[Any, Any]:
         np.random.seed(7)  # noqa: NPY002  (of the dropout)

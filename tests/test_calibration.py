@@ -504,6 +504,38 @@ def test_training_reuses_what_was_held_out_for_tuning(
     assert (reranker.calibration is not None) == bool(calibrating)
 
 
+def test_training_gives_final_scores_of_rerankers_that_did_not_see_the_lists(lists):
+    golds, trees = lists
+    schema = Schema.fit(golds)
+    unseen = {}
+    reranker, _ = train_reranker(
+        golds, trees, QUICK, schema=schema, seed=5, tuning_folds=0, unseen=unseen
+    )
+    items = prepare_lists(schema, golds, trees, QUICK)
+    assert sorted(unseen) == list(range(40))
+    for held in tuning_parts(40, training.CALIBRATION_FOLDS, seed=5):
+        scout, _ = learn(schema, [i for i in items if i.index not in held], QUICK)
+        for i in held.tolist():
+            scores = reranker.combination.final(trees[i], scout.scores(golds[i], trees[i]))
+            assert unseen[i].tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize(("tuning", "trainings"), [(0, 1 + 3), (1, 1 + 1 + 3), (2, 2 + 1)])
+def test_unseen_lists_are_scored_by_what_was_held_out_for_tuning(
+    lists, monkeypatch, tuning, trainings
+):
+    golds, trees = lists
+    calls, unseen = [], {}
+    monkeypatch.setattr(
+        training, "learn", lambda *given, **more: calls.append(1) or learn(*given, **more)
+    )
+    train_reranker(
+        golds, trees, QUICK, schema=Schema.fit(golds), tuning_folds=tuning, unseen=unseen
+    )
+    assert len(calls) == trainings
+    assert sorted(unseen) == list(range(40))
+
+
 @needs_sklearn
 def test_calibrated_models_are_stored_and_alike_for_any_number_of_threads(lists, tmp_path):
     golds, trees = lists

@@ -72,12 +72,20 @@ def test_cli_init_config_writes_over_nothing(tmp_path: Path) -> None:
 
 def test_cli_train_shows_the_options_of_every_day() -> None:
     shown = invoke("train", "--help").stdout
-    flags = set(re.findall(r"(?<=│ )--[a-z-]+", shown)) - {"--help"}
+    everyday, _, advanced = shown.partition("Advanced options")
+    flags = set(re.findall(r"(?<=│ )--[a-z-]+", everyday)) - {"--help"}
+    assert set(re.findall(r"(?<=│ )--[a-z-]+", advanced)) == {"--distill", "--text"}
     assert {"--parsers", "--config", "--set", "--folds", "--seed", "--output"} <= flags
     assert len(flags) <= 16
     for option in OLD_OPTIONS:
         for flag in option.flags[0].split("/"):
             assert f"{flag} " not in shown
+
+
+def test_cli_train_distills_where_it_is_asked_to(options_of) -> None:
+    made, _ = options_of(*FILES, "--distill", "--text", "a.txt", "--set", "distillation.joined=2")
+    assert (made.distill, made.text, made.joined) == (True, Path("a.txt"), 2)
+    assert not options_of(*FILES)[0].distill
 
 
 def test_cli_train_options_change_a_config(tmp_path: Path, options_of) -> None:

@@ -198,8 +198,8 @@ def test_verbs_a_model_has_its_treebank_s_licence(own, stated, expected):
 def test_verbs_a_model_tells_whose_tags_it_has():
     def told(nlp, **more):
         describe(
-            nlp, name="m", version="0.1.0", licence="", treebank="T", licences={}, parsers=["a"],
-            performance={}, **more,
+            nlp, name="m", version="0.1.0", licence="", treebank="T", licences={},
+            how="the trees of a", performance={}, **more,
         )  # fmt: skip
         return nlp.meta["description"].partition("trees of a. ")[2]
 

@@ -25,6 +25,8 @@ from tk_spacy.workflows.train.presets import DEFAULT as DEFAULT_PRESET
 from tk_spacy.workflows.train.presets import PRESETS, presets_help
 from tk_spacy.workflows.train.releases import are_apart, train_treebanks
 
+ADVANCED = "Advanced options"
+
 
 @with_old_options
 def train_cli(
@@ -70,6 +72,24 @@ def train_cli(
             metavar="NAME=VALUE",
             help="Change one setting by its dotted name, as in parsers.sampling.order=2; may be "
             "given repeatedly.",
+        ),
+    ] = None,
+    distill: Annotated[
+        bool,
+        typer.Option(
+            "--distill",
+            help="Train a fast parser, too, that learns from all others together, for `tk-spacy "
+            "parse --fast`; it is MODEL/fast.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = False,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            "--text",
+            metavar="RAW.txt|FILE.conllu",
+            help="With --distill: a text that the final system parses, to learn from besides.",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     licence: parser_options.Licence = None,
@@ -126,6 +146,12 @@ def train_cli(
         tk-spacy train train.conllu --dev dev.conllu -o model --set lists.train=train.kbest.conllu
         --set lists.dev=dev.kbest.conllu
 
+    A fast parser beside the reranker, one that learnt from all of them:
+
+        tk-spacy train UD_Greek-GDT -o model --distill
+
+        tk-spacy parse --fast model in.conllu -o out.conllu
+
     A training again, with another seed (each model has the settings of its own):
 
         tk-spacy train --config model/training.cfg --seed 1 -o model-1
@@ -154,6 +180,8 @@ def train_cli(
         "lists.folds": ("--folds", folds),
         "training.preset": ("--preset", preset),
         "training.seed": ("--seed", seed),
+        "distillation.distill": ("--distill", distill or None),
+        "distillation.text": ("--text", text),
         "model.licence": ("--licence", licence),
         "model.examples": ("--examples" if examples else "--no-examples", examples),
         "machine.threads": ("--threads", threads),

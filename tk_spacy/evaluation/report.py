@@ -66,6 +66,8 @@ BASE_PARSER, BASE_RERANKER = "base parser", "base reranker"
 FIRST = "first of the list"
 """The tree that the parsers score highest: with two parsers, by both."""
 KERNEL_RERANKER, FINAL, ORACLE = "kernel reranker", "final system", "oracle"
+FAST = "fast parser"
+"""The one parser that learnt from the final system, where there is one."""
 REPORT_FORMAT = "tk-spacy training report"
 
 
@@ -145,6 +147,27 @@ class RunTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FastReport:
+    """What was measured of the fast parser, and of what else might have become it.
+
+    taken: name of the one that it is.  tried: scores on dev of each, none without dev.
+    seconds: wall time of each one's training, None of those that are others joined.
+    speeds: words a second of each on dev, with tags that were there; none without dev.
+    """
+
+    taken: str
+    tried: Mapping[str, Scores]
+    seconds: Mapping[str, float | None]
+    speeds: Mapping[str, float]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FastReport:
+        """The inverse of `asdict`.  Raises KeyError or TypeError for other data."""
+        tried = {name: Scores(**row) for name, row in data["tried"].items()}
+        return cls(**{**data, "tried": tried})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainReport:
     """Everything that a training measured.
 
@@ -152,6 +175,7 @@ class TrainReport:
     betas: weights of the final score.  notes: warnings, as they were shown.
     tags: how right the predicted tags are, of each part; empty where the files' were learnt from.
     curves: learning curves by what was trained, where it measured something.
+    fast: of the fast parser, None where none was distilled.
     """
 
     about: Mapping[str, Any]
@@ -161,6 +185,7 @@ class TrainReport:
     notes: Sequence[str] = field(default=())
     tags: Mapping[str, TagScores] = field(default_factory=dict)
     curves: Mapping[str, Curve] = field(default_factory=dict)
+    fast: FastReport | None = None
 
     def tables(self) -> list[Table]:
         """Tables 2 (one for each part) and 3, what is ill-formed, and the wall times."""
@@ -177,6 +202,7 @@ class TrainReport:
                 if part.violations
             ),
             *([tags_table(self.tags)] if self.tags else []),
+            *([fast_table(self.fast)] if self.fast is not None else []),
             table_3(self.run_time),
             *([costs_table(self)] if self.run_time.parser_speeds else []),
             stages_table(self.run_time),
@@ -224,6 +250,7 @@ class TrainReport:
             notes=data["notes"],
             tags={n: TagScores.from_dict(row) for n, row in data.get("tags", {}).items()},
             curves={name: Curve.from_dict(curve) for name, curve in data.get("curves", {}).items()},
+            fast=None if data.get("fast") is None else FastReport.from_dict(data["fast"]),
         )
 
 
@@ -282,6 +309,37 @@ def table_3(run: RunTime) -> Table:
         title="Runtime of the kernel reranker",
         columns=(Column("", "quantity", align="left"), Column("", "value")),
         rows=rows,
+    )
+
+
+def fast_table(fast: FastReport) -> Table:
+    """What was tried for the fast parser, and what it is worth on dev."""
+    rows = tuple(
+        (
+            name,
+            fast.tried[name].uas if name in fast.tried else None,
+            fast.tried[name].las if name in fast.tried else None,
+            None if seconds is None else show_seconds(seconds),
+            round(fast.speeds[name]) if name in fast.speeds else None,
+            "taken" if name == fast.taken else "",
+        )
+        for name, seconds in fast.seconds.items()
+    )
+    return Table(
+        title="The fast parser",
+        columns=(
+            Column("", "parser", align="left"),
+            Column("UAS dev", "uas"),
+            Column("LAS dev", "las"),
+            Column("training", "training"),
+            Column("tokens/s", "tokens_per_second"),
+            Column("", "taken", align="left"),
+        ),
+        rows=rows,
+        notes=(
+            "distilled: learnt from the gold trees and from the final system's probabilities of "
+            "arcs; +: the mean of several parsers' scores; tokens/s: parsing, tags given.",
+        ),
     )
 
 

@@ -125,4 +125,3 @@ class ListFeatures:
             scales=stored_numbers(scales, "list_features.scales", positive=True),
             factor=stored_number(factor, "list_features.factor", positive=True),
         )
-

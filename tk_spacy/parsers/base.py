@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,15 @@ class StoredParser(StoredModel):
     def facts(self) -> dict[str, Any]:
         """What `tk-spacy info` tells of it beside settings and labels, JSON values."""
         return {}
+
+
+@runtime_checkable
+class Joins(Protocol):
+    """A class of parsers several of which can be one, whose scores are the means of theirs."""
+
+    def joined(self, parsers: Sequence[Any]) -> StoredParser | None:
+        """Those parsers as one; None where they differ in more than their seeds."""
+        ...
 
 
 class Trainable(Protocol):

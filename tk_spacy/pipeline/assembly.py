@@ -10,7 +10,7 @@ from spacy.util import load_config_from_str
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.sources import ParserSource
-from tk_spacy.parsers.base import ParserSpec
+from tk_spacy.parsers.base import ParserSpec, StoredParser
 from tk_spacy.parsers.kinds import get_kind
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.loading import load_pipeline
@@ -102,6 +102,29 @@ def make_pipeline(
     add_reranker(nlp, reranker, source=names[0] if len(names) == 1 else names, search=search, k=k)
     for name in names[1:]:
         nlp.disable_pipe(name)
+    if tagger is not None:
+        _add_tagger(nlp, tagger, tagger_factory)
+    if tokenizer is not None:
+        set_tokenizer(nlp, tokenizer)
+    resolve_optimizer(nlp)
+    return nlp
+
+
+def parser_pipeline(
+    parser: StoredParser,
+    *,
+    kind: str,
+    tagger: Any = None,
+    tagger_factory: str | None = None,
+    tokenizer: UdpipeTokenizer | None = None,
+) -> Language:
+    """One parser of ours, and before it the tagger, where there is one.
+
+    kind: of the parser, by name.  The rest as in `make_pipeline`.
+    """
+    nlp = spacy.blank("xx")
+    component: Any = nlp.add_pipe(get_kind(kind).factory or "")
+    component.parser = parser
     if tagger is not None:
         _add_tagger(nlp, tagger, tagger_factory)
     if tokenizer is not None:

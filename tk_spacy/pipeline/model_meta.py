@@ -34,25 +34,26 @@ def describe(
     licence: str,
     treebank: str,
     licences: Mapping[str, str],
-    parsers: Sequence[str],
+    how: str,
     performance: dict[str, Any],
-    scored_on: str = "dev",
+    scored_on: str | None = "dev",
     own_tags: bool = False,
 ) -> None:
     """Fill in a pipeline's meta: what a parser in it brought along is that parser's own.
 
     licence: of the model; where it is empty, the treebanks' own, if each of them states one.
     treebank: what it was trained on.  licences: of each treebank of it, by name.
-    parsers: what their scores are called.  performance: see `spacy_scores`.
-    scored_on: what was parsed for it.  own_tags: whether the pipeline has a tagger.
+    how: what it parses by, as in "a reranker of ...".  performance: see `spacy_scores`.
+    scored_on: what was parsed for it, None for nothing.
+    own_tags: whether the pipeline has a tagger.
     """
     nlp.meta.update(
         name=name,
         version=version,
         license=licence or joint_licence(licences),
         description=(
-            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: a reranker of the "
-            f"trees of {', '.join(parsers)}. {_of_tags(nlp, own_tags=own_tags)}, on {scored_on}."
+            f"Dependency parser (tk-spacy {__version__}) trained on {treebank}: {how}. "
+            f"{_of_tags(nlp, own_tags=own_tags, scored_on=scored_on)}."
         ),
         sources=[{"name": name, "license": stated} for name, stated in licences.items()],
         performance=performance,
@@ -79,19 +80,20 @@ def scored_again(
     srsly.write_json(place, meta)
 
 
-def _of_tags(nlp: Language, *, own_tags: bool) -> str:
+def _of_tags(nlp: Language, *, own_tags: bool, scored_on: str | None) -> str:
     """Which tags its parsers read, and were scored with."""
+    scored = f"; the scores are those with the gold ones, on {scored_on}"
     if own_tags:
-        return "It predicts tags, features and lemmas; the scores are those with its own"
-    if brought := [name for name in nlp.pipe_names if sets_tags(nlp, name)]:
-        return (
+        told = "It predicts tags, features and lemmas"
+        scored = f"; the scores are those with its own, on {scored_on}"
+    elif brought := [name for name in nlp.pipe_names if sets_tags(nlp, name)]:
+        told = (
             f"Its tags, features and lemmas are those of {', '.join(brought)}, which came with "
-            "spaCy's parser; the scores are those with the gold ones"
+            "spaCy's parser"
         )
-    return (
-        "It reads tags, features and lemmas and does not predict them; the scores are those with "
-        "the gold ones"
-    )
+    else:
+        told = "It reads tags, features and lemmas and does not predict them"
+    return told + scored * (scored_on is not None)
 
 
 def spacy_scores(

@@ -109,8 +109,13 @@ class TkBiaffine(ParserComponent["BiaffineParser", "BiaffineSettings"]):
 
     @property
     def is_trainable(self) -> bool:
-        """Whether `update` teaches it anything: not where `initialize` was the whole training."""
-        return self._trained is not None and not self._is_done
+        """Whether `update` teaches it anything: not where `initialize` was the whole training.
+
+        Nor where it has several networks, which learn apart.
+        """
+        if self._trained is None or self._is_done:
+            return False
+        return self._trained.settings.networks == 1 or self._trained.architecture is not None
 
     def _take(self, value: "BiaffineParser | None") -> None:
         super()._take(value)

@@ -262,6 +262,7 @@ def train_reranker(
     dev: tuple[Sequence[Sentence], Sequence[CandidateList]] | None = None,
     penalties: bool = True,
     arcs: ArcProbabilities | None = None,
+    unseen: dict[int, Float64] | None = None,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -279,6 +280,9 @@ def train_reranker(
         penalties on ill-formed trees are tuned, and confidence is adjusted; None for neither.
     penalties: whether to tune some.
     arcs: how likely the parsers that made dev's lists find any arcs, for confidence.
+    unseen: gets the final scores float64[k] of the lists, by their numbers, from rerankers that did
+        not learn from them; where no lists were held out in turn, as many are trained for it as
+        would be to calibrate.  A list that no reranker could score so is left out.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -319,6 +323,9 @@ def train_reranker(
         )
     if calibration_folds:
         scored = scored or held_out("calibrating", calibration_folds)
+    in_turn = scored
+    if unseen is not None and len(scored) < len(lists):
+        in_turn = held_out("scoring unseen lists", CALIBRATION_FOLDS)
     reranker, stats = learn(
         schema, items, settings, n_threads=n_threads,
         progress=lambda done, total: report("training", done, total),
@@ -330,15 +337,14 @@ def train_reranker(
             progress=lambda done, total: report("tuning penalties", done, total),
         )  # fmt: skip
         reranker = replace(reranker, penalties=tuned)
+
+    def final(i: int, own: Float64) -> Float64:
+        return reranker.penalized(sentences[i], lists[i], reranker.combined(lists[i], own))
+
+    if unseen is not None:
+        unseen.update((i, final(i, own)) for i, own in in_turn)
     if calibration_folds and scored:
-        held = [
-            HeldOut(
-                sentences[i],
-                lists[i],
-                reranker.penalized(sentences[i], lists[i], reranker.combined(lists[i], own)),
-            )
-            for i, own in scored
-        ]
+        held = [HeldOut(sentences[i], lists[i], final(i, own)) for i, own in scored]
         calibration = Calibration.fit(held)
         if dev is not None:
             chosen = decided(reranker, *dev, n_threads=n_threads)

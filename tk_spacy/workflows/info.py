@@ -10,7 +10,7 @@ from typing import Any
 
 from tk_spacy.about import __version__
 from tk_spacy.errors import ModelError, UserError
-from tk_spacy.evaluation.report import table_2, tags_table
+from tk_spacy.evaluation.report import fast_table, table_2, tags_table
 from tk_spacy.parsers.kinds import parser_line, stored_kind
 from tk_spacy.parsers.names import SPACY
 from tk_spacy.reranker.provenance import Provenance
@@ -89,6 +89,8 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
             ]
             if model.report.tags:
                 tables.append(tags_table(model.report.tags))
+            if model.report.fast is not None:
+                tables.append(fast_table(model.report.fast))
         check_shown(tables)
     return tables, facts
 

@@ -28,6 +28,8 @@ from tk_spacy.utils.serialization import META, RERANKER_FORMAT
 PipelineLoader = Callable[[str | Path], Any]
 """Loads a spaCy pipeline; see `pipeline_loader`."""
 
+FAST_FOLDER = "fast"
+"""Where a model has its fast parser, a pipeline of its own."""
 REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML = "report.json", "report.md", "report.html"
 
 
@@ -185,6 +187,16 @@ def open_main_parser(
         nlp, names[:1], inventory=inventory, n_threads=n_threads, twins=False
     )
     return source
+
+
+def fast_pipeline(path: Path) -> Path:
+    """Where a model has its fast parser.  Raises UserError where it has none."""
+    place = path / FAST_FOLDER
+    if not is_pipeline(place):
+        raise UserError(
+            f"{path}: the model has no fast parser; train one with `tk-spacy train --distill`"
+        )
+    return place
 
 
 def open_tagger(path: Path, *, load: PipelineLoader | None = None) -> Tagger | None:

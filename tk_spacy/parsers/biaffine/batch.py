@@ -12,6 +12,7 @@ import spacy
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
+from tk_spacy.parsers.biaffine.targets import Targets
 from tk_spacy.spacy_io.conversion import doc_from_sentence, sentence_of_tokens
 from tk_spacy.spacy_io.sentence_spans import sentence_spans, words_of_spans
 from tk_spacy.treebank.conllu import Sentence
@@ -34,6 +35,7 @@ class Batch:
     vectors: of the words of each sentence [n, width], where they have been computed already.
     heads, labels: int[words], places of heads in the sentence and ids of labels, UNKNOWN where they
         are not known; None where there are no trees.
+    targets: what is learnt in the place of the trees; None for the trees.
     """
 
     sentences: Sequence[Sentence]
@@ -42,6 +44,7 @@ class Batch:
     vectors: Sequence[Any] | None = None
     heads: Int | None = None
     labels: Int | None = None
+    targets: Targets | None = None
 
     @property
     def lengths(self) -> list[int]:

@@ -1,6 +1,7 @@
-"""The parser as a thinc model: any encoder of spaCy's, and the scorer on top of it."""
+"""The parser as a thinc model: any encoder of spaCy's, and the scorer on top of it; or several."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from spacy.tokens import Doc
@@ -9,6 +10,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from tk_spacy.parsers.biaffine.batch import Batch, Input, batch_of_docs
+from tk_spacy.parsers.biaffine.committee import make_committee
 from tk_spacy.parsers.biaffine.embedding import build_treebank_embed
 from tk_spacy.parsers.biaffine.encoder import build_bilstm, rooted
 from tk_spacy.parsers.biaffine.scorer import Scores, Slopes, make_scorer
@@ -40,7 +42,10 @@ def build_biaffine_parser(
 
 
 def model_of(settings: BiaffineSettings) -> Model[Input, Any]:
-    """The model of a training by `tk-spacy`, before it is initialized."""
+    """The model that `tk-spacy` trains by settings, before it is initialized."""
+    if settings.networks > 1:
+        alone = replace(settings, networks=1)
+        return make_committee([model_of(alone) for _ in range(settings.networks)])
     s = settings
     embed = build_treebank_embed(s.word_width, s.tag_width, s.dropout, s.column_dropout)
     encoder = build_bilstm(embed, s.width, s.layers, s.dropout)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,17 @@ from tk_spacy.kbest.candidates import (
 from tk_spacy.kbest.label_tables import LabelTables
 from tk_spacy.kbest.long_sentences import is_long, list_cut, parse_cut, score_cut
 from tk_spacy.parallel.blas import one_thread
+from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.biaffine.batch import Batch, Input
 from tk_spacy.parsers.biaffine.batches import make_batches
+from tk_spacy.parsers.biaffine.committee import (
+    JointScores,
+    make_committee,
+    members_of,
+    share_vocabulary,
+)
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT
@@ -67,6 +75,7 @@ class BiaffineParser(StoredParser):
     FORMAT = FORMAT
     VERSION, OLDEST = 2, 1
     FILES = (META, MODEL, VOCABULARY, WEIGHTS)
+    single_root: ClassVar[bool] = True
 
     model: Model[Input, Any]
     labels: tuple[str, ...]
@@ -90,7 +99,7 @@ class BiaffineParser(StoredParser):
         self,
         sentences: Sequence[Sentence],
         *,
-        n_threads: int | None = None,
+        n_threads: int | None = 1,
         vectors: Any = None,
         recent: RecentScores | None = None,
     ) -> Iterator[tuple[NDArray[np.int32], tuple[str, ...]]]:
@@ -98,17 +107,22 @@ class BiaffineParser(StoredParser):
 
         Sentences too long to be searched whole are parsed in pieces, see `long_sentences`; `kbest`
         and `score` do likewise.
-        n_threads: not used; it parses on one thread.
+        n_threads: that batches of sentences are shared among, None for all cores; the results do
+            not depend on it.
         vectors: [words, width], what the model's tok2vec gives for the words of all sentences one
             after the other, where it has read them in their Docs; None to let it read them alone.
         recent: remembers what `kbest` may ask for next.
         """
         return parse_cut(
-            sentences, lambda pieces: self._parse(pieces, vectors, recent), self.labels
+            sentences, lambda pieces: self._parse(pieces, vectors, recent, n_threads), self.labels
         )
 
     def _parse(
-        self, sentences: Iterable[Sentence], vectors: Any, recent: RecentScores | None
+        self,
+        sentences: Iterable[Sentence],
+        vectors: Any,
+        recent: RecentScores | None,
+        n_threads: int | None,
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
         done = 0
@@ -122,7 +136,7 @@ class BiaffineParser(StoredParser):
                 ends = done + np.cumsum([len(sentence) for sentence in batch])
                 own = [vectors[a:b] for a, b in zip([done, *ends[:-1]], ends, strict=True)]
                 done = int(ends[-1])
-            for heads, ids in self._map(batch, best, own, recent):
+            for heads, ids in self._map(batch, best, own, recent, n_threads):
                 yield heads, tuple([names[j] for j in ids.tolist()])
 
     def kbest(
@@ -132,13 +146,17 @@ class BiaffineParser(StoredParser):
         k: int,
         inventory: LabelInventory,
         recent: RecentScores | None = None,
+        n_threads: int | None = 1,
     ) -> Iterator[CandidateList]:
         """The list of each sentence: at most k distinct trees, best first.
 
         inventory: where their labels get ids.  recent: remembers what `score` asks for next.
+        n_threads: as in `parse`.
         """
         k = checked_k(k)
-        return list_cut(sentences, lambda pieces: self._kbest(pieces, k, inventory, recent), k)
+        return list_cut(
+            sentences, lambda pieces: self._kbest(pieces, k, inventory, recent, n_threads), k
+        )
 
     def _kbest(
         self,
@@ -146,6 +164,7 @@ class BiaffineParser(StoredParser):
         k: int,
         inventory: LabelInventory,
         recent: RecentScores | None,
+        n_threads: int | None,
     ) -> Generator[CandidateList, None, None]:
         ids = InventoryIds(self.labels, inventory)
         share = self.settings.label_share
@@ -154,7 +173,8 @@ class BiaffineParser(StoredParser):
             return k_best(*scores.best_labels(), k, label_share=share)
 
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 1)):
-            for heads, labels, totals in self._map(batch, best, recent=recent):
+            found = self._map(batch, best, recent=recent, n_threads=n_threads)
+            for heads, labels, totals in found:
                 yield CandidateList.from_arrays(
                     heads, ids(labels), totals[:, None], inventory=inventory,
                     sources=("biaffine",),
@@ -231,15 +251,36 @@ class BiaffineParser(StoredParser):
         use: Callable[[int, SentenceScores], T],
         vectors: Sequence[Any] | None = None,
         recent: RecentScores | None = None,
+        n_threads: int | None = 1,
     ) -> list[T]:
         """What `use` makes of each sentence's place and scores.
 
         vectors: of each sentence's words, as in `parse`.
-        recent: scores of sentences that need not be read again.
+        recent: scores of sentences that need not be read again.  n_threads: as in `parse`.
         """
         roots = RootLabels.of(self.labels, self.root_labels)
         found: dict[int, T] = {}
-        unread = []
+        unread: list[int] = []
+
+        def read(places: list[int]) -> None:
+            ids = [unread[place] for place in places]
+            raise_if_stopped()
+            own_vectors = None if vectors is None else [vectors[i] for i in ids]
+            batch = Batch([sentences[i] for i in ids], vectors=own_vectors)
+            found_scores = self.model.predict(batch)
+            arcs = found_scores.ops.to_numpy(log_softmax(found_scores.arcs)).astype(np.float64)
+            start = 0
+            for row, i in enumerate(ids):
+                raise_if_stopped()
+                n = len(sentences[i])
+                own = arcs[row, 1 : n + 1, : n + 1]
+                own[np.arange(n), np.arange(1, n + 1)] = -np.inf
+                scores = SentenceScores(found_scores, own, start, roots)
+                if recent is not None:
+                    recent.keep(sentences[i], scores)
+                found[i] = use(i, scores)
+                start += n + 1
+
         # Of what is known, too, labels are scored by products, of which each is small.
         with one_thread():
             for i, sentence in enumerate(sentences):
@@ -249,25 +290,29 @@ class BiaffineParser(StoredParser):
                 else:
                     raise_if_stopped()
                     found[i] = use(i, known)
-            for places in make_batches([len(sentences[i]) + 1 for i in unread], PARSED_ROWS):
-                ids = [unread[place] for place in places]
-                raise_if_stopped()
-                own_vectors = None if vectors is None else [vectors[i] for i in ids]
-                batch = Batch([sentences[i] for i in ids], vectors=own_vectors)
-                found_scores = self.model.predict(batch)
-                arcs = found_scores.ops.to_numpy(log_softmax(found_scores.arcs)).astype(np.float64)
-                start = 0
-                for row, i in enumerate(ids):
-                    raise_if_stopped()
-                    n = len(sentences[i])
-                    own = arcs[row, 1 : n + 1, : n + 1]
-                    own[np.arange(n), np.arange(1, n + 1)] = -np.inf
-                    scores = SentenceScores(found_scores, own, start, roots)
-                    if recent is not None:
-                        recent.keep(sentences[i], scores)
-                    found[i] = use(i, scores)
-                    start += n + 1
+            batches = make_batches([len(sentences[i]) + 1 for i in unread], PARSED_ROWS)
+            answers([partial(read, places) for places in batches], n_threads=n_threads)
         return [found[i] for i in range(len(sentences))]
+
+    @classmethod
+    def joined(cls, parsers: Sequence[Self]) -> Self | None:
+        """Parsers as one, whose scores are the means of theirs; see `base.Joins`."""
+        first = parsers[0]
+        alike = [
+            (p.labels, p.root_labels, p.architecture, replace(p.settings, seed=0, networks=1))
+            for p in parsers
+        ]
+        if first.architecture is not None or any(other != alike[0] for other in alike):
+            return None
+        members = [member for parser in parsers for member in members_of(parser.model)]
+        model = make_committee(members)
+        share_vocabulary(model)
+        return replace(
+            first,
+            model=model,
+            settings=replace(first.settings, networks=len(members)),
+            about={**first.about, "seeds": [parser.settings.seed for parser in parsers]},
+        )
 
     # Storage
 
@@ -307,6 +352,7 @@ class BiaffineParser(StoredParser):
             content = stored_file(files, MODEL)
             with reading(MODEL):
                 take_weights(model, content)
+                share_vocabulary(model)
                 check_weights(model, n_labels=len(labels))
         root_labels = stored_texts(meta.get("root_labels", []), "root_labels")
         if root_labels and not set(root_labels) < set(labels):
@@ -332,7 +378,11 @@ class SentenceScores:
     """
 
     def __init__(
-        self, scores: Scores, arcs: NDArray[np.float64], start: int, roots: RootLabels
+        self,
+        scores: Scores | JointScores,
+        arcs: NDArray[np.float64],
+        start: int,
+        roots: RootLabels,
     ) -> None:
         self._scores, self._arcs, self._start, self._roots = scores, arcs, start, roots
         self._labels: BestLabels | None = None

@@ -187,11 +187,16 @@ class Scores:
         d_bent = slopes.labels[:, :, None] * self.label_head[slopes.heads][:, None, :]
         d_bent = d_bent.reshape(len(slopes.heads), self._weights["label"].shape[1])
         gradient["label"] = self.label_dep[slopes.modifiers].T @ d_bent
-        d_out[slopes.modifiers, :width] = (d_bent @ self._weights["label"].T)[:, :width]
-        summed = xp.zeros((len(d_out), width), dtype=d_out.dtype)
-        heads = xp.ascontiguousarray(slopes.heads.astype(np.int32))
-        self.ops.scatter_add(summed, heads, xp.ascontiguousarray(d_heads))
-        d_out[:, width:] = summed
+        d_modifiers = (d_bent @ self._weights["label"].T)[:, :width]
+        for place, rows, slope in (
+            (slice(0, width), slopes.modifiers, d_modifiers),
+            (slice(width, None), slopes.heads, d_heads),
+        ):
+            # A word may be in several arcs, as head and, by shares, as modifier.
+            summed = xp.zeros((len(d_out), width), dtype=d_out.dtype)
+            rows = xp.ascontiguousarray(rows.astype(np.int32))
+            self.ops.scatter_add(summed, rows, xp.ascontiguousarray(slope))
+            d_out[:, place] = summed
 
     def arcs_back(self, slopes: Slopes, d_out: Array, gradient: dict[str, Array]) -> None:
         """From the slopes of arc scores to those of both words, [rows, 2 * arc_width]."""

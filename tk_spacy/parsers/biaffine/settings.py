@@ -25,6 +25,8 @@ class BiaffineSettings:
     label_share: share of a k-best list that may differ from better trees in labels alone.
     xpos: whether the XPOS column is read, where train fills it with tags (see
         `schema.choose_pos_column`).
+    networks: that are trained apart, each by a seed of its own (seed, seed + 1, ...), and whose
+        scores are averaged; each takes as long, to train and to parse.
     seed: of the weights, the shuffling and the dropout.
     """
 
@@ -41,6 +43,7 @@ class BiaffineSettings:
     dropout: float = 0.2
     column_dropout: float = 0.15
     label_share: float = 0.1
+    networks: int = 1
     seed: int = 0
     xpos: bool = True
 
@@ -48,8 +51,10 @@ class BiaffineSettings:
         check_values(self, LIMITS)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; as before there was a choice where XPOS is read."""
+        """JSON values; as before there was a choice where XPOS is read, and with one network."""
         data = asdict(self)
+        if self.networks == 1:
+            del data["networks"]
         if self.xpos:
             del data["xpos"]
         return data
@@ -60,6 +65,8 @@ class BiaffineSettings:
         return cls(**check_names_of(cls, data))
 
 
+SEEDS = 2**32
+"""Seeds are below."""
 SEARCH_ONLY = ("label_share",)
 """The settings that a trained parser does not depend on."""
 
@@ -77,6 +84,7 @@ LIMITS: Limits = {
     "dropout": (0.0, 0.9),
     "column_dropout": (0.0, 0.9),
     "label_share": (0.0, 1.0),
-    "seed": (0, 2**32 - 1),
+    "networks": (1, 16),
+    "seed": (0, SEEDS - 1),
 }
 """Lowest and highest value of each setting that is a number."""

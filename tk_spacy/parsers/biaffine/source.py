@@ -38,6 +38,11 @@ class BiaffineSource(ListingSource[BiaffineParser]):
         """The columns that the parser has learnt to read beside FORM."""
         return self.parser.columns
 
+    @property
+    def file_parser(self) -> BiaffineParser:
+        """What parses files, each sentence once, so that nothing need be remembered of it."""
+        return self.parser
+
     def lists(self, sentences: Sequence[Sentence], k: int) -> Iterator[CandidateList]:
         """The parser's own lists."""
         return self.parser.kbest(sentences, k=k, inventory=self.inventory, recent=self.recent)

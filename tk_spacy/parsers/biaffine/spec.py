@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.parsers.arc_shares import ArcShares
 from tk_spacy.parsers.base import Sentences, Shared, StepReport
 from tk_spacy.parsers.biaffine.kind import KIND
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
@@ -54,10 +55,23 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
     def seconds(self, words: int) -> float:
         """About how long a training takes on one core."""
         own = self.settings
-        return max(words * own.epochs, own.batch * own.steps) * SECONDS
+        return max(words * own.epochs, own.batch * own.steps) * SECONDS * own.networks
 
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> BiaffineParser:
         """A parser trained on sentences, on one thread, and without a look at dev."""
         return train_biaffine_parser(sentences, settings=self.settings, report=report)
+
+    def fit_shares(
+        self,
+        sentences: Sentences,
+        shares: Sequence[ArcShares],
+        *,
+        n_threads: int | None,
+        report: StepReport,
+    ) -> BiaffineParser:
+        """The same by shares of arcs in the place of trees; see `arc_shares.LearnsShares`."""
+        return train_biaffine_parser(
+            sentences, settings=self.settings, shares=shares, report=report
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from thinc.api import Adam, Model, warmup_linear
 from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.parallel.blas import one_thread
+from tk_spacy.parsers.arc_shares import ArcShares
 from tk_spacy.parsers.base import StepReport
 from tk_spacy.parsers.biaffine.batch import Batch, Input, make_batch
 from tk_spacy.parsers.biaffine.batches import make_batches
@@ -21,7 +23,8 @@ from tk_spacy.parsers.biaffine.loss import find_loss
 from tk_spacy.parsers.biaffine.model import model_of, scorer_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.parsers.biaffine.roots import root_labels_of
-from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.settings import SEEDS, BiaffineSettings
+from tk_spacy.parsers.biaffine.targets import Targets
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.treebank.conllu import Sentence
 
@@ -39,6 +42,7 @@ def train_biaffine_parser(
     train: Sequence[Sentence],
     *,
     settings: BiaffineSettings | None = None,
+    shares: Sequence[ArcShares] | None = None,
     report: StepReport | None = None,
 ) -> BiaffineParser:
     """A biaffine parser from sentences with trees.
@@ -46,6 +50,8 @@ def train_biaffine_parser(
     The rate falls to 0 at the end, so the last weights are the best ones, and no dev part is asked.
     On one thread, since products of several are not the same to the last bit: the same sentences
     and settings give the same weights byte for byte on the same machine.
+    shares: of each sentence's arcs, to learn from in the place of its tree.
+    Several networks are trained one after the other, each as a parser of its seed would be.
     report: called with the sentences learnt from so far, and their number over all epochs.
     Raises UserError where there are no sentences or one has no tree.
     """
@@ -56,8 +62,14 @@ def train_biaffine_parser(
         if not sentence.has_tree:
             where = f"{sentence.path}:{sentence.line}: " if sentence.path else ""
             raise UserError(f"{where}no tree to train a parser on: HEAD is '_'")
+    if settings.networks > 1:
+        return _train_committee(train, settings, shares, report)
     model = model_of(settings)
     labels = labels_of(train)
+    targets = None
+    if shares is not None:
+        labels = tuple(sorted({*labels, *(name for own in shares for name in own.relations)}))
+        targets = _targets(train, shares, labels)
     rng = np.random.default_rng([settings.seed, 2])
     lengths = [len(sentence) + 1 for sentence in train]
     batches = make_batches(lengths, settings.batch, rng=rng)
@@ -76,6 +88,8 @@ def train_biaffine_parser(
         with encoding_once(model, train):
             for ids in batches:
                 batch = make_batch([train[i] for i in ids], labels=labels)
+                if targets is not None:
+                    batch = replace(batch, targets=Targets.joined([targets[i] for i in ids]))
                 scores, backprop = model.begin_update(batch)
                 of_heads, of_labels, slopes = find_loss(scores, batch)
                 losses[done // len(train)] += (of_heads + of_labels) * epochs / len(batches)
@@ -97,6 +111,41 @@ def train_biaffine_parser(
         settings=settings,
         about=about,
     )
+
+
+def _train_committee(
+    train: Sequence[Sentence],
+    settings: BiaffineSettings,
+    shares: Sequence[ArcShares] | None,
+    report: StepReport | None,
+) -> BiaffineParser:
+    """As many parsers as the settings ask networks for, joined."""
+    parsers: list[BiaffineParser] = []
+    for number in range(settings.networks):
+
+        def on_step(done: int, of: int, before: int = number) -> None:
+            if report is not None:
+                report(before * of + done, settings.networks * of)
+
+        own = replace(settings, networks=1, seed=(settings.seed + number) % SEEDS)
+        parsers.append(train_biaffine_parser(train, settings=own, shares=shares, report=on_step))
+    joined = BiaffineParser.joined(parsers)
+    assert joined is not None  # they differ in their seeds alone
+    curves = np.array([parser.about["curve"]["values"] for parser in parsers])
+    curve = {**parsers[0].about["curve"], "values": curves.mean(axis=0).round(5).tolist()}
+    return replace(joined, about={**joined.about, "curve": curve})
+
+
+def _targets(
+    train: Sequence[Sentence], shares: Sequence[ArcShares], labels: Sequence[str]
+) -> list[Targets]:
+    """The shares of each sentence with ids of labels.  Raises ValueError for bad ones."""
+    ids = {name: i for i, name in enumerate(labels)}
+    found = []
+    for sentence, own in zip(train, shares, strict=True):
+        own.check(sentence)
+        found.append(Targets.of(own, len(sentence), ids))
+    return found
 
 
 def labels_of(train: Sequence[Sentence]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from thinc.api import Model
 
 from tk_spacy.parsers.biaffine.batch import Input
+from tk_spacy.parsers.biaffine.committee import members_of
 from tk_spacy.parsers.biaffine.embedding import (
     TABLES,
     embedding_of,
@@ -67,10 +68,11 @@ def take_weights(model: Model[Any, Any], content: bytes) -> None:
 
 def check_weights(model: Model[Input, Any], *, n_labels: int) -> None:
     """Raises ValueError for weights that are not numbers as they must be, or of another shape."""
-    scorer = scorer_of(model)
-    if scorer.get_dim("nO") != n_labels:
-        raise ValueError(f"scores of {scorer.get_dim('nO')} labels, expected {n_labels}")
-    check_shapes([*encoder_weights(model), *_scorer_weights(model)])
+    for member in members_of(model):
+        scorer = scorer_of(member)
+        if scorer.get_dim("nO") != n_labels:
+            raise ValueError(f"scores of {scorer.get_dim('nO')} labels, expected {n_labels}")
+        check_shapes([*encoder_weights(member), *_scorer_weights(member)])
 
 
 def check_shapes(weights: Iterable[tuple[str, Any, Any]]) -> None:

@@ -38,6 +38,7 @@ from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
 from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice, of_model
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
 from tk_spacy.workflows.model import (
+    fast_pipeline,
     learnt_own_tags,
     open_main_parser,
     open_model,
@@ -112,6 +113,7 @@ def parse_files(
     tags: TagChoice = "auto",
     form: InputForm = "auto",
     well_formed: bool = False,
+    fast: bool = False,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -123,8 +125,11 @@ def parse_files(
     k: None for the best trees, else the length of k-best lists.
     well_formed: lists have the trees with the fewest violations of UD's constraints alone, repaired
         ones among them, and the best trees are those of such lists.
+    fast: parse with the model's fast parser, with its tagger and tokenizer (see `distilling`).
     """
     model, places = Path(model), [Path(path) for path in inputs]
+    if fast:
+        model = fast_pipeline(model)
     return _work_on_files(
         model, partial(_open_parser, model, k, deps, tags, form, well_formed),
         places, output, command="parse",

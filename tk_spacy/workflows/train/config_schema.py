@@ -329,6 +329,40 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
             "title", "What tables call the treebank.  null: its directory's or file's name."
         ),
     },
+    "distillation": {
+        "distill": _own(
+            "distill",
+            "Train a fast parser, too: one parser that learns from the gold trees and from how "
+            "probable the final system finds each arc of train, by jackknifing.  It is MODEL/fast, "
+            "a pipeline with tagger and tokenizer, and what `tk-spacy parse --fast` uses.",
+        ),
+        "text": _own(
+            "text",
+            "A text (plain, or CoNLL-U for its words) that the final system parses, for the fast "
+            "parser to learn from besides, if that helps on dev.  null: none.",
+        ),
+        "students": _own(
+            "students",
+            "Parsers that are trained for it, of which the best on dev is kept; they learn from "
+            "probabilities of arcs, as biaffine does, and have its settings, or others, as in "
+            '"biaffine:width=96".',
+        ),
+        "joined": _own(
+            "joined",
+            "Parsers whose scores the fast one may take the mean of, at most: a student, and the "
+            "parsers of its kind and settings among parsers.names, which are trained already.  "
+            "Each takes as long to parse.  1: students alone.",
+        ),
+        "weight": _own(
+            "soft_weight",
+            "What the final system's arcs count beside the gold ones, from 0 (gold alone) to 1.",
+        ),
+        "temperature": _own(
+            "soft_temperature",
+            "Of the softmax that makes probabilities of the final system's scores, in units of "
+            "their mean spread within a list: the lower, the surer.",
+        ),
+    },
     "model": {
         "name": _own(
             "name",
@@ -377,6 +411,7 @@ OF_SECTIONS: Mapping[str, str] = {
     "lists": "Lists of candidate trees.",
     RERANKER: "The reranker.",
     "training": "The training as a whole.",
+    "distillation": "The fast parser that learns from all others together.",
     "model": "What the model says of itself, to spaCy too.",
     "machine": "What the work may use.",
 }

@@ -94,7 +94,7 @@ def _cores(processes: int | None) -> int:
 
 
 def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str, float]]:
-    n, folds = words["train"], plan.folds
+    n, folds, options = words["train"], plan.folds, plan.options
     if plan.tagger is not None:
         tasks = [plan.tagger.seconds(n), *_of_folds(plan.tagger, n, folds)]
         if plan.tokenizer is not None:
@@ -108,6 +108,10 @@ def _stages(plan: Plan, words: dict[str, int], cores: int) -> Iterator[tuple[str
                 tasks += _of_folds(parser, n, folds)
             tasks += [asked * n / folds] * folds
         yield "parsers", spread(tasks, cores)
+    if plan.students:
+        asked_twice = 2 if options.text is not None else 1
+        tasks = [spec.seconds(n) for spec in plan.students] * asked_twice
+        yield "fast parser", spread(tasks, cores)
     others = sum(number for name, number in words.items() if name != "train")
     yield "reranker", n * RERANKER_SECONDS + others * asked / cores
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import TreebankError, UserError
@@ -35,6 +36,7 @@ from tk_spacy.utils.workdir import (
 from tk_spacy.workflows.train.options import DEFAULT_FOLDS, TrainOptions
 from tk_spacy.workflows.train.parts import Part, ReadParts, read_parts
 from tk_spacy.workflows.train.places import at_its_place
+from tk_spacy.workflows.train.students import check_text, make_students
 from tk_spacy.workflows.train.treebanks import TrainingSet, Treebank, find_training_set
 
 HELD_OUT = "held-out"
@@ -46,6 +48,8 @@ MULTIWORD_LEAST = 2
 """Times that such a one occurs."""
 FEW_WORDS = 1000
 """A score on fewer words is known to no better than one or two points."""
+STUDENT_SEED, SEEDS = 1000, 2**32
+"""What is added to the seed for parsers that are distilled, and what all seeds are below."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +63,7 @@ class Plan:
         given.
     notes: warnings.  tagger: to be trained, None where the files' tags are learnt from.
     tokenizer: to be trained, None for none.
+    students: specs of the parsers that the final system is distilled into, none for no such.
     multiword: the words of multiword tokens of train, in lower case, by the tokens' forms; the most
         frequent ones.
     treebanks: that the parts come from.  told: what was made of them, in a line each.
@@ -77,6 +82,7 @@ class Plan:
     told: tuple[str, ...] = ()
     title: str = ""
     folds: int = DEFAULT_FOLDS
+    students: tuple[Any, ...] = ()
 
     @property
     def licences(self) -> dict[str, Licence]:
@@ -169,6 +175,8 @@ def make_plan(options: TrainOptions) -> Plan:
     if options.tags == "own":
         plan = _with_tagger(plan)
     plan = _with_tokenizer(plan)
+    if options.distill:
+        plan = _with_students(plan)
     if any(parser.kind != FILE for parser in plan.parsers):
         note = licence_note(options.licence, plan.licences)
         plan = replace(plan, told=(*plan.told, note))
@@ -332,6 +340,27 @@ def _with_tokenizer(plan: Plan) -> Plan:
         return replace(plan, tokenizer=spec, multiword=multiword)
     notes = [*plan.notes, *([note] if note else []), *multiword_notes(train, multiword)]
     return replace(plan, notes=tuple(notes), multiword=multiword)
+
+
+def _with_students(plan: Plan) -> Plan:
+    """The same with the parsers to distill into.  Raises UserError where nothing can be."""
+    options = plan.options
+    xpos = not distrusts_xpos(plan.parts["train"].sentences, plan.dev)
+    with at_its_place(options, "distillation.students"):
+        students = make_students(
+            options.students,
+            # Of other weights to start from than the parsers that teach it, which it may join.
+            seed=(options.seed + STUDENT_SEED) % SEEDS,
+            xpos=xpos,
+            settings=options.parser_settings,
+        )
+    from tk_spacy.pipeline.assembly import check_factories  # noqa: PLC0415  (imports spaCy)
+
+    check_factories(spec.kind for spec in students)
+    if options.text is not None:
+        with at_its_place(options, "distillation.text"):
+            check_text(options.text, has_tokenizer=plan.tokenizer is not None)
+    return replace(plan, students=students)
 
 
 def _multiword(train: Sequence[Sentence]) -> dict[str, str]:

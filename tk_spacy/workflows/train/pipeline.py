@@ -38,17 +38,23 @@ from tk_spacy.reranker.training import (
 )
 from tk_spacy.tagging.kinds import get_kind
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.timing import Meter
 from tk_spacy.utils.workdir import work_directory
-from tk_spacy.workflows.model import REPORT_HTML, REPORT_JSON, REPORT_MARKDOWN
+from tk_spacy.workflows.model import FAST_FOLDER, REPORT_HTML, REPORT_JSON, REPORT_MARKDOWN
 from tk_spacy.workflows.train.candidate_lists import Proposals, candidate_lists, seen_notes
 from tk_spacy.workflows.train.config_text import TRAINING_CFG, training_config
 from tk_spacy.workflows.train.cross_validation import CROSS_VALIDATION, cross_validate
+from tk_spacy.workflows.train.distilling import Fast, distill, train_shares
 from tk_spacy.workflows.train.estimate import estimate
 from tk_spacy.workflows.train.inputs import Plan, check_places, make_plan
-from tk_spacy.workflows.train.options import TrainOptions, package_name
+from tk_spacy.workflows.train.options import (
+    WITHOUT_DISTILLATION,
+    TrainOptions,
+    package_name,
+)
 from tk_spacy.workflows.train.parts import Part
 from tk_spacy.workflows.train.places import at_its_place
 from tk_spacy.workflows.train.system import System
@@ -81,13 +87,15 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             held.enter_context(work_directory(options.work_directory))
         validation = None
         if options.cross_validation:
-            # Nobody asks the folds' systems how sure they are.
-            uncalibrated = replace(plan, options=replace(options, calibration_folds=0))
+            # Nobody asks the folds' systems how sure they are, or for a fast parser.
+            alone = replace(options, calibration_folds=0, **WITHOUT_DISTILLATION)
+            uncalibrated = replace(plan, options=alone)
             validation = cross_validate(run, uncalibrated, _train_system)
         system = _train_system(run, plan)
         plan, tagging, proposals = system.plan, system.tagging, system.proposals
         lists, kernel = proposals.lists, system.kernel
         notes = [*plan.told, *plan.notes, *system.notes]
+        fast = distill(run, system) if options.distill else None
         choices: dict[str, list[Choices]] = {name: [] for name in plan.parts}
         arcs = arc_probabilities(proposals.sources)
         parts = {
@@ -95,6 +103,11 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             for name, part in plan.parts.items()
             if name != "train"
         }
+        if fast is not None:
+            parts = {
+                name: fast.added_to(name, part, plan.parts[name].sentences)
+                for name, part in parts.items()
+            }
         tags = dict(tagging.scores)
         gold_trees = plan.dev, [tree for found in choices.get("dev", ()) for tree in found.parsed]
         if validation is not None:
@@ -111,6 +124,8 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
         kernel = replace(kernel, about=replace(made, scores=scores).to_dict())
         with run.stage("saving"), replace_directory(options.output) as directory:
             _save_model(directory, plan, kernel, proposals, tagging, gold_trees)
+            if fast is not None:
+                _save_fast(directory / FAST_FOLDER, plan, fast, tagging)
             report = TrainReport(
                 about={**made.to_dict(), "settings": kernel.settings.to_dict()},
                 betas=dict(kernel.combination.betas) if kernel.combination else {},
@@ -123,6 +138,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
                     **proposals.curves,
                     "reranker": Curve(UPDATES, system.stats.curve),
                 },
+                fast=None if fast is None else fast.report,
             )
             text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False)
             (directory / REPORT_JSON).write_text(text + "\n", encoding="utf-8")
@@ -154,12 +170,17 @@ def _train_system(run: Stages, plan: Plan) -> System:
             given = zip(plan.dev, lists["dev"], strict=True)
             dev = [t if combiner is None else combiner.extended(s, t) for s, t in given]
     arcs = arc_probabilities(proposals.sources)
-    base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings, arcs)
+    unseen: dict[int, Float64] | None = {} if options.distill else None
+    base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings, arcs, unseen)
     examples = None
     if options.examples and len(kernel.support):
         examples = Examples.of(kernel.support, plan.parts["train"].sentences)
     kernel = replace(kernel, combiner=combiner, examples=examples)
-    return System(plan, tagging, proposals, base, kernel, stats, notes)
+    system = System(plan, tagging, proposals, base, kernel, stats, notes)
+    if unseen is None:
+        return system
+    shares, temperature = train_shares(train_lists, unseen, options.soft_temperature)
+    return replace(system, shares=shares, temperature=temperature)
 
 
 # Rerankers
@@ -172,12 +193,14 @@ def _train_rerankers(
     dev: Sequence[CandidateList] | None,
     settings: Settings,
     arcs: ArcProbabilities | None,
+    unseen: dict[int, Float64] | None,
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one.
 
     lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties or
         adjusts confidence.
     arcs: how likely the parsers find any arcs.
+    unseen: see `train_reranker`.
     """
     options = plan.options
     train = plan.parts["train"].sentences
@@ -210,6 +233,7 @@ def _train_rerankers(
             dev=None if dev is None else (plan.dev, dev),
             penalties=options.penalties,
             arcs=arcs,
+            unseen=unseen,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )
@@ -314,10 +338,44 @@ def _save_model(
         licence=options.licence,
         treebank=title,
         licences={name: licence.text for name, licence in plan.licences.items()},
-        parsers=[name for source in opened for name in source.names],
+        how=f"a reranker of the trees of {', '.join(n for s in opened for n in s.names)}",
         performance=spacy_scores(gold, parsed, tags=own_tags),
         own_tags=own_tags,
         scored_on=CROSS_VALIDATION if options.cross_validation else "dev",
+    )
+    nlp.to_disk(directory)
+
+
+def _save_fast(directory: Path, plan: Plan, fast: Fast, tagging: Tagging) -> None:
+    """A pipeline of the fast parser alone, with the model's own tokenizer and tagger."""
+    from tk_spacy.pipeline.assembly import parser_pipeline  # noqa: PLC0415  (imports spaCy)
+    from tk_spacy.pipeline.model_meta import describe, spacy_scores  # noqa: PLC0415
+
+    options = plan.options
+    own_tags = tagging.tagger is not None
+    nlp = parser_pipeline(
+        fast.parser,
+        kind=fast.kind,
+        tagger=tagging.tagger,
+        tagger_factory=None if plan.tagger is None else get_kind(plan.tagger.kind).factory,
+        tokenizer=tagging.tokenizer,
+    )
+    performance = {}
+    if "dev" in plan.parts:
+        dev = plan.parts["dev"]
+        gold = dev.gold or dev.sentences
+        performance = spacy_scores(gold, fast.trees["dev"], tags=own_tags)
+    describe(
+        nlp,
+        name=f"{options.name or package_name(plan.title)}_fast",
+        version=options.version,
+        licence=options.licence,
+        treebank=plan.title,
+        licences={name: licence.text for name, licence in plan.licences.items()},
+        how=f"a {fast.kind} parser that learnt from the probabilities of a reranker's trees",
+        performance=performance,
+        own_tags=own_tags,
+        scored_on="dev" if performance else None,
     )
     nlp.to_disk(directory)
 
