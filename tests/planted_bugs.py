@@ -168,8 +168,8 @@ BUGS = [
     ),
     Bug(
         "the reranker learns from lists without the combiner's trees",
-        "_train_rerankers(run, plan, train_lists, dev, settings, arcs)",
-        '_train_rerankers(run, plan, lists["train"], dev, settings, arcs)',
+        "_train_rerankers(run, plan, train_lists, dev, settings, arcs, unseen)",
+        '_train_rerankers(run, plan, lists["train"], dev, settings, arcs, unseen)',
         (LISTS,),
     ),
     # Learning and tuning
