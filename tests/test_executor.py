@@ -70,8 +70,8 @@ def die(here: Surroundings, path: str) -> None:
 
 def linger(here: Surroundings, path: str) -> None:
     """Says that it is there, and tidies up when it is told to leave."""
-    Path(path).touch()
     try:
+        Path(path).touch()  # within: it may be told to leave as soon as that is seen
         time.sleep(600)
     finally:
         Path(path).unlink()

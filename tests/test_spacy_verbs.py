@@ -188,8 +188,8 @@ def test_verbs_a_model_has_its_treebank_s_licence(own, stated, expected):
     nlp = spacy.blank("xx")
     licences = {f"T{number}": licence for number, licence in enumerate(stated)}
     describe(
-        nlp, name="m", version="0.1.0", licence=own, treebank="T", licences=licences, parsers=["a"],
-        performance={},
+        nlp, name="m", version="0.1.0", licence=own, treebank="T", licences=licences,
+        how="the trees of a", performance={},
     )  # fmt: skip
     assert nlp.meta["license"] == expected
     assert [source["license"] for source in nlp.meta["sources"]] == stated

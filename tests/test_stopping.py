@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -56,6 +57,7 @@ def alarm() -> Iterator[None]:
         raise Alarm
 
     before = signal.signal(signal.SIGALRM, ring)
+    gc.disable()  # an exception in a callback of its own (Hypothesis has one) would be lost
     signal.setitimer(signal.ITIMER_REAL, DELAY)
     started = time.monotonic()
     try:
@@ -65,6 +67,7 @@ def alarm() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        gc.enable()
 
 
 def endless_parser(**settings: object) -> tuple[SamplingParser, Sentence]:
