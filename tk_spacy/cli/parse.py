@@ -83,7 +83,7 @@ def parse_cli(
 
         tk-spacy parse parser in.conllu -o in.kbest.conllu --k 25
 
-    With about half of what `tk-spacy rerank` gains, in a fraction of its time, by a model of
+    With some two thirds of what `tk-spacy rerank` gains, in a fraction of its time, by a model of
     `tk-spacy train --distill`:
 
         tk-spacy parse --fast model in.conllu -o out.conllu
