@@ -44,6 +44,16 @@ Jobs = Annotated[
     int,
     typer.Option("--jobs", "-j", min=1, help="Files at a time, each in a process of its own."),
 ]
+Cores = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        help="Cores to use for a file: on Linux its sentences are shared among so many processes, "
+        "elsewhere parts of the work among so many threads; the results do not depend on it.",
+        show_default="all",
+    ),
+]
 
 WellFormed = Annotated[
     bool,

@@ -9,6 +9,7 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import (
+    Cores,
     DepsOption,
     OldParserFile,
     OneInputOption,
@@ -83,6 +84,7 @@ def kbest_cli(
     tags: TagsOption = "auto",
     input_form: OneInputOption = "auto",
     overwrite: Overwrite = False,
+    threads: Cores = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -115,6 +117,7 @@ def kbest_cli(
                 tags=chosen("--tags", tags, TAG_CHOICES),
                 input_form=chosen("--input", input_form, INPUT_FORMS),
                 overwrite=overwrite,
+                n_threads=threads,
                 progress=progress,
             )
         table = Table(

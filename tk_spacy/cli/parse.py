@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tk_spacy.cli.file_commands import (
+    Cores,
     DepsOption,
     InputOption,
     Jobs,
@@ -19,7 +20,7 @@ from tk_spacy.cli.file_commands import (
     chosen,
     run_on_files,
 )
-from tk_spacy.cli.shell import Json, Quiet, Threads
+from tk_spacy.cli.shell import Json, Quiet
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import parse_files
 from tk_spacy.workflows.files.inputs import INPUT_FORMS
@@ -68,7 +69,7 @@ def parse_cli(
     ] = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
-    threads: Threads = None,
+    threads: Cores = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tk_spacy.cli.file_commands import (
+    Cores,
     DepsOption,
     InputOption,
     Jobs,
@@ -22,7 +23,7 @@ from tk_spacy.cli.file_commands import (
     named_files,
     run_on_files,
 )
-from tk_spacy.cli.shell import Json, Quiet, Threads
+from tk_spacy.cli.shell import Json, Quiet
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.workflows.files.batch import rerank_files
 from tk_spacy.workflows.files.inputs import INPUT_FORMS
@@ -63,7 +64,7 @@ def rerank_cli(
     ] = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
-    threads: Threads = None,
+    threads: Cores = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

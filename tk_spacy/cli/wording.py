@@ -26,6 +26,7 @@ OPTIONS = {
     "test": "--test",
     "test_lists": "--test-lists",
     "workdir": "--workdir",
+    "n_threads": "--threads",
 }
 
 NEEDED = {"train": "TREEBANK", "output": "--output"}

@@ -49,27 +49,36 @@ def write_kbest(
     deps: what becomes of the column DEPS, and counts that; None keeps it.
     The expanded form keeps the main source's scores only, and needs a sent_id in every sentence.
     """
+    written = 0
+
+    def counted() -> Iterator[Pair]:
+        nonlocal written
+        for pair in pairs:
+            written += 1
+            yield pair
+
+    write_conllu(path, kbest_sentences(counted(), form=form, deps=deps))
+    return written
+
+
+def kbest_sentences(
+    pairs: Iterable[Pair], *, form: Form = "compact", deps: DepsColumn | None = None
+) -> Iterator[Sentence]:
+    """The sentences of a k-best file with the lists; see `write_kbest`."""
     if form not in ("compact", "expanded"):
         raise ValueError(f"form must be compact or expanded, got {form!r}")
-    written = 0
-    column = DepsColumn("keep") if deps is None else deps
+    return _sentences(pairs, form, DepsColumn("keep") if deps is None else deps)
 
-    def blocks() -> Iterator[Sentence]:
-        nonlocal written
-        for sentence, trees in pairs:
-            if len(sentence) != trees.n_words:
-                raise ValueError(
-                    f"sentence has {len(sentence)} words, its candidates {trees.n_words}"
-                )
-            written += 1
-            if form == "compact":
-                yield column(_compact(sentence, trees), sentence)
-            else:
-                for j, block in enumerate(_expanded(sentence, trees)):
-                    yield column(block, sentence, counts=j == 0)
 
-    write_conllu(path, blocks())
-    return written
+def _sentences(pairs: Iterable[Pair], form: Form, column: DepsColumn) -> Iterator[Sentence]:
+    for sentence, trees in pairs:
+        if len(sentence) != trees.n_words:
+            raise ValueError(f"sentence has {len(sentence)} words, its candidates {trees.n_words}")
+        if form == "compact":
+            yield column(_compact(sentence, trees), sentence)
+        else:
+            for j, block in enumerate(_expanded(sentence, trees)):
+                yield column(block, sentence, counts=j == 0)
 
 
 def _compact(sentence: Sentence, trees: CandidateList) -> Sentence:

@@ -21,6 +21,15 @@ def one_thread() -> AbstractContextManager[None]:
     return _LIMIT
 
 
+def hold_to_one_thread() -> None:
+    """From now on the libraries of this process use one thread, those of OpenMP too.
+
+    For a forked process, in which OpenMP's threads are not there, though it takes them to be.
+    """
+    _take_control()
+    _controller().limit(limits=1)
+
+
 class _SharedLimit(AbstractContextManager[None]):
     def __init__(self) -> None:
         self.forget()

@@ -150,7 +150,7 @@ class ProcessExecutor(Executor):
                     self._hand_out(queue, workers, setup)
                     yield name, value
         finally:
-            _stop(workers)
+            stop_processes([(worker.process, worker.connection) for worker in workers])
 
     def _hand_out(self, queue: _Queue, workers: list[_Worker], setup: Setup | None) -> None:
         idle = [worker for worker in workers if worker.task is None]
@@ -274,7 +274,7 @@ class _Worker:
         """What comes next: ("report" | "done" | "failed", value)."""
         try:
             return self.connection.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # OSError: it died amid a message
             self.process.join(GRACE)
             code = self.process.exitcode
             if code is not None and code >= 0:
@@ -283,28 +283,31 @@ class _Worker:
                     'processes needs `if __name__ == "__main__":`, or one process'
                 ) from None
             raise TaskError(
-                f"the process of {self.name} was killed{_by(code)}", killed=True
+                f"the process of {self.name} was killed{signal_name(code)}", killed=True
             ) from None
 
 
-def _by(code: int | None) -> str:
+def signal_name(code: int | None) -> str:
+    """What ended a process that was killed, by its exit code, for the end of a sentence."""
     if code is None or code >= 0:
         return " (most often: out of memory)"
     name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
     return f" by {name} (most often: out of memory)" if name == "SIGKILL" else f" by {name}"
 
 
-def _stop(workers: Sequence[_Worker]) -> None:
+def stop_processes(
+    workers: Sequence[tuple[multiprocessing.process.BaseProcess, Connection]],
+) -> None:
     """End all processes: the idle and the working ones, which remove what is half-written."""
-    for worker in workers:
-        worker.process.terminate()
+    for process, _ in workers:
+        process.terminate()
     last = time.monotonic() + GRACE
-    for worker in workers:
-        worker.process.join(max(0.0, last - time.monotonic()))
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-        worker.connection.close()
+    for process, connection in workers:
+        process.join(max(0.0, last - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
+        connection.close()
 
 
 def _error(name: str, value: Any) -> Exception:
@@ -331,10 +334,11 @@ def _serve(connection: Connection, setup: Setup | None, n_threads: int) -> None:
             here = Surroundings(n_threads, lambda value: connection.send(("report", value)), shared)
             connection.send(("done", task.work(here, *task.args)))
         except Exception as error:
-            _send_error(connection, error)
+            send_error(connection, error)
 
 
-def _send_error(connection: Connection, error: Exception) -> None:
+def send_error(connection: Connection, error: Exception) -> None:
+    """Tell the parent of an error, as it is where that can travel."""
     try:
         # Some exceptions are made from other arguments than they were pickled with.
         ForkingPickler.loads(ForkingPickler.dumps(error))

@@ -15,8 +15,10 @@ Reading is in ``reader``, sentences are in ``sentence``; this module is their pu
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Literal
+from io import BytesIO
+from typing import BinaryIO, Literal, NamedTuple
 
 from tk_spacy.errors import TreebankError
 from tk_spacy.treebank.reader import Reader
@@ -25,13 +27,17 @@ from tk_spacy.trees.validity import check_tree
 from tk_spacy.utils.atomic_files import atomic_output
 
 __all__ = [
+    "NO_BLOCK",
+    "Block",
     "Sentence",
     "TreebankError",
     "atomic_output",
     "check_tree",
+    "joined_block",
     "load_treebank",
     "parse_feats",
     "read_conllu",
+    "write_blocks",
     "write_conllu",
     "write_sentences",
 ]
@@ -80,14 +86,56 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
 
 def write_sentences(out: BinaryIO, sentences: Iterable[Sentence]) -> int:
     """The same to a file that is open already (see ``atomic_output``)."""
+    return write_blocks(out, map(_block, sentences))
+
+
+class Block(NamedTuple):
+    """The text of sentences that stand together in a file, in UTF-8.
+
+    sentences: how many.  end: what follows the last line of the last one, its line end and blank
+    lines.  eol: one line end of its.
+    """
+
+    text: bytes
+    sentences: int
+    end: str
+    eol: str
+
+
+def _block(sentence: Sentence) -> Block:
+    layout = sentence.layout
+    return Block(sentence.to_conllu().encode(), 1, layout.after, layout.eols[-1])
+
+
+NO_BLOCK = Block(b"", 0, "", "\n")
+
+
+def joined_block(sentences: Iterable[Sentence]) -> Block:
+    """Sentences as one block, which ``write_blocks`` writes as it would each."""
+    out = BytesIO()
+    last = NO_BLOCK
+
+    def noted(sentence: Sentence) -> Block:
+        nonlocal last
+        last = _block(sentence)
+        return last
+
+    count = write_blocks(out, map(noted, sentences))
+    return last._replace(text=out.getvalue(), sentences=count)
+
+
+def write_blocks(out: BinaryIO, blocks: Iterable[Block]) -> int:
+    """Write blocks as they come; returns how many sentences they held."""
     count = 0
     end, eol = "", "\n"
-    for sentence in sentences:
-        text = sentence.to_conllu()
+    for block in blocks:
+        if not block.sentences:
+            continue
+        text = block.text
         if count:
-            text = text.removeprefix("\ufeff")  # a byte-order mark may only start a file
+            text = text.removeprefix(BOM_UTF8)  # a byte-order mark may only start a file
             out.write((eol * max(0, 2 - end.count("\n"))).encode())
-        out.write(text.encode())
-        end, eol = sentence.layout.after, sentence.layout.eols[-1]
-        count += 1
+        out.write(text)
+        end, eol = block.end, block.eol
+        count += block.sentences
     return count

@@ -41,6 +41,11 @@ class FilledColumns:
     def __contains__(self, name: str) -> bool:
         return name not in self._empty
 
+    def add_all(self, others: FilledColumns) -> None:
+        """Take in what is known of other sentences of the stream."""
+        for name in [name for name in self._empty if name in others]:
+            del self._empty[name]
+
     def missing(self, wanted: Collection[str]) -> list[str]:
         """Those of the wanted columns that are empty so far."""
         return [name for name in self._empty if name in wanted]

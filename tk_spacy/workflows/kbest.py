@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
-from tk_spacy.kbest.writer import Form, write_kbest
+from tk_spacy.kbest.candidates import LabelInventory
+from tk_spacy.kbest.writer import Form, Pair, kbest_sentences
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.treebank.data_notes import FilledColumns
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
+from tk_spacy.workflows.files.batches import Part, in_parts, write_in_parts
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm, InputReader
 from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes
-from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice, of_model
+from tk_spacy.workflows.files.tagging import TAG_CHOICES, Gaps, TagChoice, of_model
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.model import (
     PipelineLoader,
@@ -53,6 +52,7 @@ def kbest(
     tags: TagChoice = "auto",
     input_form: InputForm = "auto",
     overwrite: bool = False,
+    n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the k best trees for each sentence of a file; returns what was counted.
@@ -63,6 +63,7 @@ def kbest(
     tags: whose tags the words are parsed with (see `FileTags`).
     input_form: what the file is, CoNLL-U or text; see `files.batch.rerank_files`.
     overwrite: replace a file that no such call made.
+    n_threads: processes that share the sentences (see `files.batches`), None for all cores.
     Raises UserError where an input is missing or the output cannot be written.
     """
     check_choice("search", search, SEARCHES)
@@ -76,7 +77,9 @@ def kbest(
     (size,) = estimate_sentences([source], form=input_form)
     files = ExternalFiles(dict(parser_files or {}), (source,))
     load = pipeline_loader()
-    parser, usual = kbest_source(pipeline, job, files, search=search, load=load)
+    parser, usual = kbest_source(
+        pipeline, job, files, search=search, n_threads=n_threads, load=load
+    )
     if Path(pipeline).is_dir():
         check_not_in_model([job], Path(pipeline))
     report = progress or Progress()
@@ -86,22 +89,39 @@ def kbest(
         learnt_own=learnt_own_tags(Path(pipeline)),
     )()
     reader = InputReader(input_form, Path(pipeline), partial(open_tokenizer, Path(pipeline)))
-    given = reader.sentences(job.input)
-    counted = {"sentences": 0, "words": 0, "trees": 0}
-    column, filled = DepsColumn(deps), FilledColumns()
+    length = k or usual
+    done = 0
 
-    def pairs() -> Iterator[tuple[Sentence, CandidateList]]:
-        sentences, again = tee(of_file(given))
-        for sentence, trees in zip(sentences, parser.candidates(again, k=k or usual), strict=True):
-            counted["sentences"] += 1
-            counted["words"] += len(sentence)
-            counted["trees"] += len(trees)
-            filled.add(sentence)
-            report.update(STAGE, min(counted["sentences"], size), size)
-            yield sentence, trees
-        if not counted["sentences"]:
+    def work(batch: list[tuple[Sentence, Gaps]]) -> Part:
+        part, column = Part(tags=of_file.fresh()), DepsColumn(deps)
+        assert part.tags is not None
+        sentences = part.tags.tagged(batch)
+
+        def pairs() -> Iterator[Pair]:
+            lists = parser.candidates(sentences, k=length)
+            for sentence, trees in zip(sentences, lists, strict=True):
+                part.tally.sentences += 1
+                part.tally.words += len(sentence)
+                part.trees += len(trees)
+                part.filled.add(sentence)
+                yield sentence, trees
+
+        part.write(kbest_sentences(pairs(), form=form, deps=column))
+        part.deps = column.count
+        return part
+
+    def tell(sentences: int) -> None:
+        nonlocal done
+        done += sentences
+        report.update(STAGE, min(done, size), size)
+
+    def check(whole: Part) -> None:
+        if not whole.tally.sentences:
             raise UserError(f"{job.input}: the file holds no sentence")
 
+    batches = in_parts(
+        of_file.looked_into(reader.sentences(job.input)), lambda item: len(item[0]), trees=length
+    )
     files.check_target(job)
     recipes = find_recipes(
         [job],
@@ -116,14 +136,19 @@ def kbest(
     report.begin(STAGE)
     with Records() as records:
         records.begin(recipes)
-        write_kbest(job.target, pairs(), form=form, deps=column)
+        whole = write_in_parts(
+            job, batches, work, n_threads=n_threads, report=tell, tags=of_file, check=check,
+            stays=bool(files.paths),  # whose trees are read as they are asked for
+        )  # fmt: skip
         records.finish(job.target)
     report.end(STAGE)
     return {
-        **counted,
-        "trees_per_sentence": counted["trees"] / counted["sentences"],
-        "missing_columns": filled.missing(columns_read(parser.sources)),
-        "deps": asdict(column.count),
+        "sentences": whole.tally.sentences,
+        "words": whole.tally.words,
+        "trees": whole.trees,
+        "trees_per_sentence": whole.trees / whole.tally.sentences,
+        "missing_columns": whole.filled.missing(columns_read(parser.sources)),
+        "deps": asdict(whole.deps),
         "tags": of_file.note(),
     }
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.evaluation.well_formed import word_facts
-from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory, in_batches
+from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory
 from tk_spacy.kbest.well_formed import best_formed_list
-from tk_spacy.kbest.writer import write_kbest
+from tk_spacy.kbest.writer import kbest_sentences
 from tk_spacy.treebank.confidence_columns import without_confidence
-from tk_spacy.treebank.conllu import Sentence, TreebankError, write_conllu
-from tk_spacy.treebank.data_notes import FilledColumns
+from tk_spacy.treebank.conllu import Sentence, TreebankError
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
+from tk_spacy.workflows.files.batches import Part, in_parts, write_in_parts
 from tk_spacy.workflows.files.inputs import InputReader
-from tk_spacy.workflows.files.tagging import FileTags
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
+from tk_spacy.workflows.files.tagging import FileTags, Gaps
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport
 
 if TYPE_CHECKING:
     from tk_spacy.kbest.sources import ParserSource
@@ -121,52 +121,60 @@ class FileParser(FileWorker):
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Parse a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.input), str(job.target))
-        tally, filled, column = Tally(), FilledColumns(), DepsColumn(self.deps)
         started = time.perf_counter()
-        tags = None if self.tags is None else self.tags()
-        parsed = self._parsed(job, tags, tally, filled, report or (lambda n: None))
-        if self.k is None:
-            write_conllu(job.target, (column(tree, given) for given, tree, _ in parsed))
-        else:
-            pairs = ((given, trees) for given, _, trees in parsed if trees is not None)
-            write_kbest(job.target, pairs, deps=column)
-        result.missing, result.deps = tuple(filled.missing(self.columns)), column.count
-        result.tags = None if tags is None else tags.note()
+        tags = FileTags("gold", lambda: None) if self.tags is None else self.tags()
+
+        def work(batch: list[tuple[Sentence, Gaps]]) -> Part:
+            own = tags.fresh()
+            return self._part(own.tagged(batch), own)
+
+        def check(whole: Part) -> None:
+            if not whole.tally.sentences:
+                raise TreebankError(
+                    job.input, 0, "the file holds no sentence; give a file with CoNLL-U in it"
+                )
+
+        # The input's trees are only compared with, and need be none.
+        batches = in_parts(
+            tags.looked_into(self.reader.sentences(job.input)),
+            lambda item: len(item[0]),
+            trees=(self.k or LONG_LIST) if self._with_lists else 1,
+        )
+        whole = write_in_parts(
+            job, batches, work, n_threads=self.n_threads, report=report, tags=tags, check=check
+        )
+        whole.into(result, self.columns)
         result.seconds = time.perf_counter() - started
-        result.sentences, result.words = tally.sentences, tally.words
-        if tally.scored:
-            tally.flush()
-            result.final = tally.counts[1]
+        if whole.tally.scored:
+            result.final = whole.tally.counts[1]
         return result
 
-    def _parsed(
-        self,
-        job: Job,
-        tags: FileTags | None,
-        tally: Tally,
-        filled: FilledColumns,
-        report: SentenceReport,
-    ) -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
-        """Each sentence as given, with its best tree, and its list where lists are wanted."""
-        # The input's trees are only compared with, and need be none.
-        sentences = self.reader.sentences(job.input)
-        if tags is not None:
-            sentences = tags(sentences)
-        for batch in in_batches(sentences, len):
+    @property
+    def _with_lists(self) -> bool:
+        return self.k is not None or self.well_formed
+
+    def _part(self, batch: Sequence[Sentence], tags: FileTags) -> Part:
+        """What is written of a batch, and counted."""
+        column, part = DepsColumn(self.deps), Part(tags=tags)
+
+        def parsed() -> Iterator[tuple[Sentence, Sentence, CandidateList | None]]:
             for gold, (tree, trees) in zip(batch, self._trees(batch), strict=True):
                 sentence = without_confidence(gold).with_tree(*tree, single_root=self.single_root)
-                tally.add(gold, sentence, sentence)
-                filled.add(gold)
+                part.tally.add(gold, sentence, sentence)
+                part.filled.add(gold)
                 yield gold, sentence, trees
-            report(len(batch))
-        if not tally.sentences:
-            raise TreebankError(
-                job.input, 0, "the file holds no sentence; give a file with CoNLL-U in it"
-            )
+
+        if self.k is None:
+            part.write(column(tree, given) for given, tree, _ in parsed())
+        else:
+            pairs = ((given, trees) for given, _, trees in parsed() if trees is not None)
+            part.write(kbest_sentences(pairs, deps=column))
+        part.deps = column.count
+        return part
 
     def _trees(self, batch: Sequence[Sentence]) -> Iterator[tuple[Tree, CandidateList | None]]:
         """Each sentence's best tree, and its list; one list at a time, as long ones are large."""
-        if self.k is None and not self.well_formed:
+        if not self._with_lists:
             for tree in self.parser.parse(batch, n_threads=self.n_threads):
                 yield tree, None
             return

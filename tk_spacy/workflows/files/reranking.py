@@ -6,29 +6,27 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import tee
 from typing import NamedTuple
 
+from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.arc_probabilities import ArcProbabilities, arc_probabilities
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
-from tk_spacy.kbest.long_sentences import Tree, by_sentence, join_trees, link_label
+from tk_spacy.kbest.candidates import MAX_K, LabelInventory, in_batches
+from tk_spacy.kbest.long_sentences import Tree, cut, join_trees, link_label
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.treebank.confidence_columns import with_confidence, without_confidence
-from tk_spacy.treebank.conllu import Sentence, write_conllu
-from tk_spacy.treebank.data_notes import FilledColumns
+from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
+from tk_spacy.workflows.files.batches import Part, in_parts, write_in_parts
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import InputReader
-from tk_spacy.workflows.files.tagging import FileTags
-from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport, Tally
+from tk_spacy.workflows.files.tagging import FileTags, Gaps
+from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport
 from tk_spacy.workflows.model import Model, Parsers, PipelineLoader, pipeline_loader
 
-REPORT_EVERY = 50
 ASKED_AT_A_TIME = 128
 """Sentences whose chosen arcs parsers are asked of together, where confidence is wanted."""
 
@@ -76,72 +74,92 @@ class FileReranker(FileWorker):
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Rerank a file.  Raises UserError where it cannot be read or written."""
         result = FileResult(str(job.input), str(job.target))
-        column, filled = DepsColumn(self.deps), FilledColumns()
-
-        def seen(pairs: Iterator[tuple[Sentence, Sentence]]) -> Iterator[tuple[Sentence, Sentence]]:
-            for given, final in pairs:
-                filled.add(given)
-                yield given, final
-
         is_conllu = self.reader.form_of(job.input) == "conllu"
         file = TreesFile(job.input) if is_conllu else None
         kbest = file is not None and file.form is not None
-        tags = None if self.tags is None or kbest else self.tags()
-        sentences: Iterator[Sentence] = iter(())
-        if file is None:
-            sentences = self.reader.sentences(job.input)
-        elif not kbest:
-            # The input's trees are only compared with, and need be none.
-            sentences = file.sentences(trees="any", single_root=False)
-        if tags is not None:
-            sentences = tags(sentences)
         if not kbest and self._own is None:
             self._own = self.model.open_parsers(
                 self._inventory, n_threads=self.n_threads, load=self.load
             )
-        if kbest and self.parser_files.paths:
-            raise UserError(
-                f"{job.input}: has candidates already, to which trees in files add nothing; leave "
-                "them out"
-            )
         started = time.perf_counter()  # the model's loading is not the file's
-        # Closed whatever happens: where the target cannot be written, no thread reads on.
-        with closing(self._choices(job, file, sentences)) as choices:
-            chosen = self._reranked(choices, result, report, with_gold=not kbest)
-            # The trees that the DEPS of a k-best file were made for are not known.
-            write_conllu(
-                job.target,
-                (column(final, None if kbest else given) for given, final in seen(chosen)),
-            )
-        result.missing = tuple(filled.missing(self._columns(own=not kbest)))
-        result.deps, result.tags = column.count, None if tags is None else tags.note()
+        if file is not None and kbest:
+            if self.parser_files.paths:
+                raise UserError(
+                    f"{job.input}: has candidates already, to which trees in files add nothing; "
+                    "leave them out"
+                )
+            whole = self._rerank_lists(job, file, report)
+        else:
+            whole = self._rerank_sentences(job, file, report)
+        whole.into(result, self._columns(own=not kbest))
+        result.changed = whole.tally.changed
+        if whole.tally.scored:
+            result.parser, result.final = whole.tally.counts
         result.seconds = time.perf_counter() - started
         return result
 
-    def _choices(
-        self, job: Job, file: TreesFile | None, sentences: Iterator[Sentence]
-    ) -> Generator[Decided, None, None]:
-        """Each sentence with the first parser's own tree, and the one that is chosen."""
-        if file is not None and file.form is not None:
-            yield from self._decided(self._kbest_pairs(file))
-        elif self.model.external_parsers:
-            # Lists of whole sentences: files know of no pieces.
-            ours, again = tee(sentences)
-            yield from self._decided(zip(ours, self._lists(job, again), strict=True), self._arcs)
-        else:
-            # Long sentences in pieces, of which each has its own choice.
-            for sentence, of_pieces in by_sentence(sentences, partial(self._of_pieces, job)):
-                link = link_label(self._inventory.names) if len(of_pieces) > 1 else ""
-                yield Decided(
-                    sentence,
-                    join_trees([piece.own for piece in of_pieces], link=link),
-                    join_trees([piece.chosen for piece in of_pieces], link=link),
-                    self._joined([piece.confidence for piece in of_pieces]),
-                )
+    def _rerank_lists(self, job: Job, file: TreesFile, report: SentenceReport | None) -> Part:
+        def work(batch: list[Pair]) -> Part:
+            return self._part(list(self._decided(batch)), None, with_gold=False)
 
-    def _of_pieces(self, job: Job, pieces: Iterable[Sentence]) -> Generator[Decided, None, None]:
-        pieces, again = tee(pieces)
-        return self._decided(zip(pieces, self._lists(job, again), strict=True), self._arcs)
+        trees = self.k or MAX_K
+        batches = in_parts(self._kbest_pairs(file), lambda pair: len(pair[0]), trees=trees)
+        return write_in_parts(job, batches, work, n_threads=self.n_threads, report=report)
+
+    def _rerank_sentences(
+        self, job: Job, file: TreesFile | None, report: SentenceReport | None
+    ) -> Part:
+        if file is None:
+            sentences = self.reader.sentences(job.input)
+        else:
+            # The input's trees are only compared with, and need be none.
+            sentences = file.sentences(trees="any", single_root=False)
+        tags = FileTags("gold", lambda: None) if self.tags is None else self.tags()
+        source = self._source(job)
+
+        def work(batch: list[tuple[Sentence, Gaps]]) -> Part:
+            own = tags.fresh()
+            return self._part(self.decide(own.tagged(batch), source), own, with_gold=True)
+
+        batches = in_parts(
+            tags.looked_into(sentences), lambda item: len(item[0]), trees=self._list_length
+        )
+        return write_in_parts(
+            job, batches, work, n_threads=self.n_threads, report=report, tags=tags,
+            stays=bool(self.model.external_parsers),  # whose trees are read as they are asked for
+        )  # fmt: skip
+
+    def decide(self, sentences: Sequence[Sentence], source: MergedSource) -> list[Decided]:
+        """The choices for one batch of sentences, which have their tags.
+
+        source: of their candidates, see `_source`.
+        """
+        if self.model.external_parsers:
+            # Lists of whole sentences: files know of no pieces.
+            lists = source.candidates(sentences, k=self._list_length)
+            return list(self._decided(zip(sentences, lists, strict=True), self._arcs))
+        # Long sentences in pieces, of which each has its own choice.
+        cuts = [cut(sentence).pieces for sentence in sentences]
+        pieces = [piece for of_sentence in cuts for piece in of_sentence]
+        lists = source.candidates(pieces, k=self._list_length)
+        found = iter(list(self._decided(zip(pieces, lists, strict=True), self._arcs)))
+        return [
+            self._joined(sentence, [next(found) for _ in of_sentence])
+            for sentence, of_sentence in zip(sentences, cuts, strict=True)
+        ]
+
+    def _joined(self, sentence: Sentence, pieces: Sequence[Decided]) -> Decided:
+        """The choice for a sentence from those for its pieces."""
+        if len(pieces) == 1:
+            return pieces[0]
+        link = link_label(self._inventory.names)
+        known = [piece.confidence for piece in pieces if piece.confidence is not None]
+        return Decided(
+            sentence,
+            join_trees([piece.own for piece in pieces], link=link),
+            join_trees([piece.chosen for piece in pieces], link=link),
+            Confidence.joined(known) if known else None,
+        )
 
     @property
     def _arcs(self) -> ArcProbabilities | None:
@@ -171,40 +189,27 @@ class FileReranker(FileWorker):
                         base = trees.heads[trees.base], trees.deprels(trees.base)
                     yield Decided(sentence, base, final, sure)
 
-    @staticmethod
-    def _joined(pieces: Sequence[Confidence | None]) -> Confidence | None:
-        known = [piece for piece in pieces if piece is not None]
-        return Confidence.joined(known) if known else None
+    def _part(self, decided: Sequence[Decided], tags: FileTags | None, *, with_gold: bool) -> Part:
+        """What is written of a batch, and counted."""
+        column, part = DepsColumn(self.deps), Part(tags=tags)
 
-    def _reranked(
-        self,
-        choices: Iterator[Decided],
-        result: FileResult,
-        report: SentenceReport | None,
-        *,
-        with_gold: bool,
-    ) -> Iterator[tuple[Sentence, Sentence]]:
-        report = report or (lambda n: None)
-        tally = Tally()
-        waiting = 0
-        for sentence, own, chosen, sure in choices:
-            sentence = without_confidence(sentence)
-            final = sentence.with_tree(*chosen)
-            base = final if own is chosen else sentence.with_tree(*own)
-            tally.add(sentence if with_gold else None, base, final)
-            if sure is not None:
-                final = with_confidence(final, heads=sure.heads, labels=sure.labels, tree=sure.tree)
-            yield sentence, final
-            waiting += 1
-            if waiting == REPORT_EVERY:
-                report(waiting)
-                waiting = 0
-        report(waiting)
-        result.sentences, result.words = tally.sentences, tally.words
-        result.changed = tally.changed
-        if tally.scored:
-            tally.flush()
-            result.parser, result.final = tally.counts
+        def finals() -> Iterator[Sentence]:
+            for given, own, chosen, sure in decided:
+                sentence = without_confidence(given)
+                final = sentence.with_tree(*chosen)
+                base = final if own is chosen else sentence.with_tree(*own)
+                part.tally.add(sentence if with_gold else None, base, final)
+                part.filled.add(sentence)
+                if sure is not None:
+                    final = with_confidence(
+                        final, heads=sure.heads, labels=sure.labels, tree=sure.tree
+                    )
+                # The trees that the DEPS of a k-best file were made for are not known.
+                yield column(final, sentence if with_gold else None)
+
+        part.write(finals())
+        part.deps = column.count
+        return part
 
     def _columns(self, *, own: bool) -> set[str]:
         """What the reranker has learnt to read, and with `own` its parsers too.
@@ -230,11 +235,16 @@ class FileReranker(FileWorker):
                 )
             yield sentence, trees
 
-    def _lists(self, job: Job, sentences: Iterable[Sentence]) -> Iterator[CandidateList]:
-        """The candidates that the model's parsers find."""
+    @property
+    def _list_length(self) -> int:
+        assert self._own is not None  # `do_file` opened them
+        return self.k or self._own.k
+
+    def _source(self, job: Job) -> MergedSource:
+        """What gives the candidates that the model's parsers find, for one pass over a file."""
         own, model = self._own, self.model
         assert own is not None  # `do_file` opened them
-        source = model.in_order(
+        return model.in_order(
             [
                 *own.sources,
                 *self.parser_files.sources(
@@ -243,4 +253,3 @@ class FileReranker(FileWorker):
             ],
             n_threads=self.n_threads,
         )
-        return source.candidates(sentences, k=self.k or own.k)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import islice, repeat, tee
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from tk_spacy.errors import UserError
 from tk_spacy.tagging.base import Tagger, Tags
@@ -57,27 +57,56 @@ class FileTags:
         if self.choice == "gold":
             yield from sentences
             return
-        if self.choice == "own":
-            tagger = self.opener()
-            if tagger is None:
-                raise UserError(
-                    "tags is 'own', but the model has no tagger: it was trained on gold tags; "
-                    "leave it out, or train a model with a tagger"
-                )
-            yield from self._replaced(iter(sentences), tagger)
-            return
-        stream = find_gaps(sentences)
+        stream = self.looked_into(sentences)
         while batch := list(islice(stream, BATCH)):
-            yield from self._completed(batch)
+            yield from self.tagged(batch)
 
-    def _replaced(self, stream: Iterator[Sentence], tagger: Tagger) -> Iterator[Sentence]:
+    def looked_into(self, sentences: Iterable[Sentence]) -> Iterator[tuple[Sentence, Gaps]]:
+        """Each sentence with what it lacks, where that matters; read a little ahead."""
+        if self.choice == "auto":
+            return find_gaps(sentences)
+        return ((sentence, {}) for sentence in sentences)
+
+    def tagged(self, batch: Sequence[tuple[Sentence, Gaps]]) -> list[Sentence]:
+        """Some of the sentences that `looked_into` gives with their tags.
+
+        The tagger is asked of those at once that need it.
+        Raises UserError where the tagger's are wanted and there is no tagger.
+        """
+        if self.choice == "gold":
+            return [sentence for sentence, _ in batch]
+        if self.choice == "own":
+            return list(self._replaced([sentence for sentence, _ in batch]))
+        return list(self._completed(batch))
+
+    def fresh(self) -> FileTags:
+        """The same for other sentences of the file, with nothing counted yet."""
+        return FileTags(self.choice, self.opener, self.learnt_own)
+
+    def __reduce__(self) -> tuple[Callable[..., FileTags], tuple[Any, ...]]:
+        """What was counted travels between processes, the tagger does not."""
+        counted = self.words, self.taken, self.untagged
+        return FileTags, (self.choice, _no_tagger, self.learnt_own, *counted)
+
+    def add(self, other: FileTags) -> None:
+        """Count what was counted elsewhere, too."""
+        self.words += other.words
+        self.taken.update(other.taken)
+        self.untagged += other.untagged
+
+    def _replaced(self, batch: Sequence[Sentence]) -> Iterator[Sentence]:
         """Sentences with the tagger's tags in place of their own."""
-        while batch := list(islice(stream, BATCH)):
-            for sentence, own in zip(batch, tagger.tag(batch), strict=True):
-                self.words += len(sentence)
-                for name in tagger.columns:
-                    self.taken[name] += len(sentence)
-                yield own.put(sentence)
+        tagger = self.opener()
+        if tagger is None:
+            raise UserError(
+                "tags is 'own', but the model has no tagger: it was trained on gold tags; "
+                "leave it out, or train a model with a tagger"
+            )
+        for sentence, own in zip(batch, tagger.tag(batch), strict=True):
+            self.words += len(sentence)
+            for name in tagger.columns:
+                self.taken[name] += len(sentence)
+            yield own.put(sentence)
 
     def _completed(self, batch: Sequence[tuple[Sentence, Gaps]]) -> Iterator[Sentence]:
         """Sentences whose gaps are filled by the tagger; it sees no others."""
@@ -123,6 +152,10 @@ class FileTags:
         if self.learnt_own and self.choice == "auto":
             return "tags are the file's, not the model's own tagger's (--tags own takes those)"
         return None
+
+
+def _no_tagger() -> None:
+    return None
 
 
 def of_model(

@@ -130,6 +130,15 @@ class Tally:
             if len(self._chunk) == self.CHUNK:
                 self.flush()
 
+    def add_all(self, others: Tally) -> None:
+        """Count what was counted elsewhere, too; that must be flushed."""
+        self.sentences += others.sentences
+        self.words += others.words
+        self.changed += others.changed
+        self.scored = self.scored and others.scored
+        for total, counts in zip(self.counts, others.counts, strict=True):
+            total += counts
+
     def flush(self) -> None:
         """Bring `counts` up to date."""
         if self._chunk:
