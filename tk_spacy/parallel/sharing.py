@@ -239,7 +239,7 @@ def _leave_terminal() -> None:
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the whole process)
     sys.stderr = open(
         2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
-    )  # noqa: SIM115, E501
+    )
     for name in list(logging.root.manager.loggerDict):
         logging.getLogger(name).handlers.clear()
     logging.root.handlers.clear()
