@@ -25,7 +25,7 @@ from tk_spacy.cli.file_commands import (
 )
 from tk_spacy.cli.shell import Json, Quiet
 from tk_spacy.kbest.candidates import MAX_K
-from tk_spacy.reranker.cascade import EXACT, SPEEDS
+from tk_spacy.reranker.speeds import EXACT, SPEEDS
 from tk_spacy.workflows.files.batch import rerank_files
 from tk_spacy.workflows.files.inputs import INPUT_FORMS
 from tk_spacy.workflows.files.tagging import TAG_CHOICES

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,12 @@ from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.reranker.calibration import Logistic
 from tk_spacy.reranker.quick_choice import FEATURES, quick_choice
+from tk_spacy.reranker.speeds import Speed
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.constraints import violations
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.stored_values import stored_entry, stored_numbers, stored_table, stored_texts
 
-Speed = Literal["exact", "balanced", "fast"]
-SPEEDS: tuple[Speed, ...] = get_args(Speed)
-EXACT: Speed = "exact"
-"""No sentence is left to the quick parsers."""
 MOST_LOST: Mapping[Speed, float] = {"balanced": 0.05, "fast": 0.2}
 """LAS that a speed may cost, in points."""
 NO_RISK = 0.0

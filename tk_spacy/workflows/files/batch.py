@@ -14,8 +14,8 @@ import numpy as np
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import columns_read
-from tk_spacy.reranker.cascade import EXACT, SPEEDS, Speed
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.speeds import EXACT, SPEEDS, Speed
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT, names_stdout
 from tk_spacy.utils.progress import Progress

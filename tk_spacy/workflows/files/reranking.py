@@ -17,8 +17,8 @@ from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.reranker.calibration import Confidence
-from tk_spacy.reranker.cascade import EXACT, Speed
 from tk_spacy.reranker.decision import Decision
+from tk_spacy.reranker.speeds import EXACT, Speed
 from tk_spacy.reranker.staged import Staged
 from tk_spacy.treebank.confidence_columns import with_confidence, without_confidence
 from tk_spacy.treebank.conllu import Sentence

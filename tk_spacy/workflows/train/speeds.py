@@ -10,7 +10,7 @@ from tk_spacy.evaluation.attachment import count_sentences, scores_from_counts
 from tk_spacy.evaluation.report import SpeedReport
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.names import FILE
-from tk_spacy.reranker.cascade import EXACT, SPEEDS
+from tk_spacy.reranker.speeds import EXACT, SPEEDS
 from tk_spacy.reranker.staged import Staged
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.progress import Stages
