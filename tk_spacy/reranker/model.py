@@ -127,6 +127,7 @@ class Reranker(StoredModel):
     cascade: Cascade | None = None
     examples: Examples | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    _provenance: Provenance | None = field(default=None, init=False, repr=False)
     _encoder: ListEncoder = field(init=False, repr=False)
     _scorer: SupportScorer | KernelMap = field(init=False, repr=False)
 
@@ -460,7 +461,10 @@ class Reranker(StoredModel):
     @property
     def provenance(self) -> Provenance:
         """What the model was made from: `about`, typed; strange values are taken as missing."""
-        return Provenance.from_dict(self.about, strict=False)
+        if self._provenance is None:
+            object.__setattr__(self, "_provenance", Provenance.from_dict(self.about, strict=False))
+        assert self._provenance is not None
+        return self._provenance
 
     def to_files(self) -> dict[str, bytes]:
         """The model as named files."""

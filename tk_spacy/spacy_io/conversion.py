@@ -21,7 +21,7 @@ from spacy.vocab import Vocab
 from tk_spacy.errors import UserError
 from tk_spacy.spacy_io.extensions import MISC_EXTENSION, register_misc
 from tk_spacy.spacy_io.sentence_spans import sentence_spans
-from tk_spacy.spacy_io.surface import inside_multiword, with_doc_surface
+from tk_spacy.spacy_io.surface import inside_multiword, stored, with_doc_surface
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.data_notes import word_line
 from tk_spacy.trees.spacy_decorations import DECORATION
@@ -196,15 +196,15 @@ def misc_of_tokens(tokens: Iterable[Token], *, misc_from: Doc | None = None) -> 
     misc_from: a Doc of the same tokens that gives the former instead.
     What follows a multiword token is said on its own line, not on its words'.
     """
-    register_misc()
     column = []
     tokens = list(tokens)
     for token, inside in zip(tokens, inside_multiword(tokens), strict=True):
         given = token if misc_from is None else misc_from[token.i]
-        misc = str(given._.get(MISC_EXTENSION) or "_")
+        value = stored(given, MISC_EXTENSION)
+        misc = form_of(str(value)) if value else "_"
         if not inside and not token.whitespace_ and "SpaceAfter=No" not in misc.split("|"):
             misc = "SpaceAfter=No" if misc == "_" else f"{misc}|SpaceAfter=No"
-        column.append(form_of(misc))
+        column.append(misc)
     return column
 
 

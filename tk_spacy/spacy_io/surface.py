@@ -103,7 +103,7 @@ def with_doc_surface(sentence: Sentence, tokens: Sequence[Token]) -> Sentence:
 
     As it is where the words come from no text of our tokenizer's.
     """
-    known = _stored(tokens[0], SENTENCE_EXTENSION)
+    known = stored(tokens[0], SENTENCE_EXTENSION)
     surfaces = [surface for surface, _ in _grouped(tokens)]
     if known is None and not any(surface.is_multiword for surface in surfaces):
         return sentence
@@ -115,8 +115,16 @@ def with_doc_surface(sentence: Sentence, tokens: Sequence[Token]) -> Sentence:
 
 def inside_multiword(tokens: Sequence[Token]) -> Iterator[bool]:
     """Whether each token is a word of a multiword token; of Docs that are no text's, no one is."""
-    for surface, words in _grouped(tokens):
-        yield from [surface.is_multiword] * len(words)
+    at = 0
+    while at < len(tokens):
+        found = _multiword_at(tokens, at)
+        if found is None:
+            yield False
+            at += 1
+            continue
+        form, number, _ = found
+        yield from [number > 1 or form != tokens[at].text] * number
+        at += number
 
 
 def _grouped(tokens: Sequence[Token]) -> list[tuple[SurfaceToken, list[Token]]]:
@@ -137,7 +145,7 @@ def _multiword_at(tokens: Sequence[Token], at: int) -> tuple[str, int, str] | No
 
     None where none does, or where its words are cut off, merged or split.
     """
-    value = _stored(tokens[at], SURFACE_EXTENSION)
+    value = stored(tokens[at], SURFACE_EXTENSION)
     if value is None:
         return None
     form, number, misc, *length = value  # a list, after it was stored
@@ -149,7 +157,8 @@ def _multiword_at(tokens: Sequence[Token], at: int) -> tuple[str, int, str] | No
     return str(form), int(number), str(misc)
 
 
-def _stored(token: Token, name: str) -> Any:
+def stored(token: Token, name: str) -> Any:
+    """What a token's extension attribute was set to, None where it never was."""
     # Much faster than token._, which is asked for each word of everything that is parsed.
     of_doc: dict[Any, Any] = token.doc.user_data
     return of_doc.get(("._.", name, token.idx, None))
