@@ -7,6 +7,7 @@ from tk_spacy.kernels.compiled.sorted_values cimport find_value
 cdef extern from "simd.h":
     enum:
         TK_RUN
+        TK_MOST_LABELS
         TK_TILE_ROWS
         TK_TILE_COLUMNS
     ctypedef struct tk_edge:
@@ -14,9 +15,17 @@ cdef extern from "simd.h":
         const uint8_t *distance
         const uint8_t *length
         uint8_t of_label, of_distance, of_length
-    double tk_arc_sum(
-        const uint8_t *head, const uint8_t *modifier, const tk_edge *edge, const float *weight,
-        Py_ssize_t n,
+    ctypedef struct tk_pair:
+        const uint8_t *head
+        const uint8_t *modifier
+        const uint8_t *label
+        const uint8_t *distance
+        const uint8_t *length
+        uint8_t of_distance, of_length
+        uint32_t some_distance, all_distance, some_length, all_length
+    void tk_pair_sums(
+        const tk_pair *pair, const uint8_t *of_labels, const uint32_t *some_label, int n_labels,
+        const float *weight, Py_ssize_t n, double *sums,
     ) noexcept nogil
     double tk_part_sum(
         const uint8_t *const *nodes, int n_nodes, const tk_edge *edges, int n_edges,
@@ -49,6 +58,13 @@ cdef struct BlockView:
     const int32_t *distance_names
     const int32_t *n_labels
     const int32_t *n_distances
+    # For each edge slot and byte, the runs of TK_RUN parts that have it, a bit a run: some of their
+    # parts, all of them.  uint32[E][256]
+    const uint32_t *some_label
+    const uint32_t *some_distance
+    const uint32_t *all_distance
+    const uint32_t *some_length
+    const uint32_t *all_length
     # Groups: for node slot j and group g the numbers [J * G][padded] that the block itself gives to
     # its combinations, their values, and how many there are.
     int n_groups
@@ -75,6 +91,7 @@ cdef class Block:
     cdef object _keep(self, array)
     cdef object _code_edges(self, columns, rows)
     cdef object _code(self, table)
+    cdef object _runs_with(self, const uint8_t[:, ::1] codes)
     cdef object _number_groups(self, nodes, ids, groups)
     cdef object _index_singles(self, nodes, singles)
     cdef object _make_table(self, Py_ssize_t wanted)

@@ -122,6 +122,33 @@ cdef class Block:
         self.view.distances, self.view.distance_names = &of_distances[0, 0], &names_2[0, 0]
         self.view.lengths = &of_lengths[0, 0]
         self.view.n_labels, self.view.n_distances = &counts_1[0], &counts_2[0]
+        cdef uint32_t[:, ::1] some_label = self._runs_with(of_labels)[0]
+        some, every = self._runs_with(of_distances)
+        cdef uint32_t[:, ::1] some_distance = some, all_distance = every
+        some, every = self._runs_with(of_lengths)
+        cdef uint32_t[:, ::1] some_length = some, all_length = every
+        self.view.some_label = &some_label[0, 0]
+        self.view.some_distance, self.view.all_distance = &some_distance[0, 0], &all_distance[0, 0]
+        self.view.some_length, self.view.all_length = &some_length[0, 0], &all_length[0, 0]
+
+    cdef object _runs_with(self, const uint8_t[:, ::1] codes):
+        """Which runs have a byte: in some of their parts, and in all; uint32[E, 256], bits."""
+        some_array = self._keep(np.zeros((codes.shape[0], 256), dtype=np.uint32))
+        all_array = self._keep(np.zeros((codes.shape[0], 256), dtype=np.uint32))
+        cdef uint32_t[:, ::1] of_some = some_array, of_all = all_array
+        cdef Py_ssize_t edge, i, start, n_equal
+        cdef uint32_t bit
+        for edge in range(codes.shape[0]):
+            for start in range(0, self.view.n, TK_RUN):
+                bit = <uint32_t>1 << (start // TK_RUN)
+                n_equal = 0
+                for i in range(start, min(start + <Py_ssize_t>TK_RUN, self.view.n)):
+                    of_some[edge, codes[edge, i]] |= bit
+                    n_equal += codes[edge, i] == codes[edge, start]
+                # The padding weighs 0: it has whatever the others have.
+                if n_equal == min(<Py_ssize_t>TK_RUN, self.view.n - start):
+                    of_all[edge, codes[edge, start]] |= bit
+        return some_array, all_array
 
     cdef object _code(self, table):
         """Bytes for int32[E, n]; 0 has a byte too, but code_of is never asked for it."""
