@@ -212,9 +212,23 @@ TK_CLONES static void tk_add_rows(
         const uint8_t *TK_RESTRICT a = rows[0];
         const uint8_t *TK_RESTRICT b = rows[1];
         const uint8_t *TK_RESTRICT c = rows[2];
-        for (ptrdiff_t i = 0; i < n; i++)
-            out[i] = (uint8_t)(base + a[i] + b[i] + c[i]);
-        done = 3;
+        /* Three groups of properties, and as a rule no more than two frequent values. */
+        if (n_rows >= 5) {
+            const uint8_t *TK_RESTRICT d = rows[3];
+            const uint8_t *TK_RESTRICT e = rows[4];
+            for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (uint8_t)(base + a[i] + b[i] + c[i] + d[i] + e[i]);
+            done = 5;
+        } else if (n_rows == 4) {
+            const uint8_t *TK_RESTRICT d = rows[3];
+            for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (uint8_t)(base + a[i] + b[i] + c[i] + d[i]);
+            done = 4;
+        } else {
+            for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (uint8_t)(base + a[i] + b[i] + c[i]);
+            done = 3;
+        }
     } else {
         memset(out, base, (size_t)n);
     }
@@ -262,6 +276,14 @@ TK_CLONES static void tk_add_equal(
 {
     for (ptrdiff_t i = 0; i < n; i++)
         out[i] = (uint16_t)(out[i] + (column[i] == value));
+}
+
+/* The same for fewer than 256 columns. */
+TK_CLONES static void tk_count_equal(
+    const int32_t *TK_RESTRICT column, ptrdiff_t n, int32_t value, uint8_t *TK_RESTRICT out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(out[i] + (column[i] == value));
 }
 
 /* The sum of weight * head * modifier * (1 + equal edge properties) over n arcs, in double

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from tk_spacy.kernels.compiled.sorted_values cimport find_value
+from tk_spacy.utils.prefetch cimport tk_prefetch
 
 cdef extern from "simd.h":
     enum:
@@ -34,6 +35,9 @@ cdef extern from "simd.h":
     void tk_add_rows(
         uint8_t *out, const uint8_t *const *rows, int n_rows, uint8_t base, Py_ssize_t n
     ) noexcept nogil
+    void tk_count_equal(
+        const int32_t *column, Py_ssize_t n, int32_t value, uint8_t *out
+    ) noexcept nogil
     void tk_tile(
         float *out, const float *left, Py_ssize_t left_step, const float *right,
         Py_ssize_t right_step, Py_ssize_t n,
@@ -45,6 +49,11 @@ cdef enum:
     MAX_SLOTS = 8      # node slots of a part type, and edge slots of one
     MOST_PROPERTIES = 254  # of a node: their count, and 1 for a skipped slot, fit a byte
     NO_CODE = 255      # a label, distance or length that no part of the block has
+
+
+cdef struct Entry:
+    uint64_t key              # 0: of none
+    int32_t start, count      # its positions
 
 
 cdef struct BlockView:
@@ -66,16 +75,14 @@ cdef struct BlockView:
     const uint32_t *some_length
     const uint32_t *all_length
     # Groups: for node slot j and group g the numbers [J * G][padded] that the block itself gives to
-    # its combinations, their values, and how many there are.
+    # its combinations, their values, property by property, and how many there are.
     int n_groups
     const uint16_t *local_ids
     const int32_t **combinations
     const int32_t *n_combinations
-    # Single properties: positions of the parts that have a value, by a table of keys.
-    Py_ssize_t n_keys
-    const uint64_t *keys
-    const int32_t *starts
-    const int32_t *counts
+    # Single properties: positions of the parts that have a value, by a hash table of keys.
+    Py_ssize_t n_entries
+    Entry *entries
     const uint16_t *positions
     # Kept rows uint8[capacity][padded], and of which use of its place each is.
     uint8_t *rows
@@ -103,12 +110,17 @@ cdef inline uint64_t single_key(Py_ssize_t slot, Py_ssize_t column, int32_t valu
     return (<uint64_t>(slot * 4096 + column + 1) << 32) | <uint64_t><uint32_t>value
 
 
+cdef inline Py_ssize_t first_place(const BlockView *block, uint64_t key) noexcept nogil:
+    """Where the search for a key begins."""
+    cdef uint64_t code = key * <uint64_t>0x9E3779B97F4A7C15ULL
+    return <Py_ssize_t>((code >> 32) & <uint64_t>(block.n_entries - 1))
+
+
 cdef inline Py_ssize_t find_key(const BlockView *block, uint64_t key) noexcept nogil:
     """The key's place in the table, or that of an empty entry."""
-    cdef uint64_t code = key * <uint64_t>0x9E3779B97F4A7C15ULL
-    cdef Py_ssize_t place = <Py_ssize_t>((code >> 32) & <uint64_t>(block.n_keys - 1))
-    while block.keys[place] != 0 and block.keys[place] != key:
-        place = (place + 1) & (block.n_keys - 1)
+    cdef Py_ssize_t place = first_place(block, key)
+    while block.entries[place].key != 0 and block.entries[place].key != key:
+        place = (place + 1) & (block.n_entries - 1)
     return place
 
 
@@ -129,3 +141,18 @@ cdef void build_row(
     const BlockView *block, int slot, const int32_t *kept, int n_kept, const int32_t *singles,
     int n_singles, uint8_t skip, uint8_t *row,
 ) noexcept nogil
+
+
+cdef inline void await_row(
+    const BlockView *block, int slot, const int32_t *kept, int n_kept, const int32_t *singles,
+    int n_singles,
+) noexcept nogil:
+    """Asks for the memory that build_row, with the same arguments, will read first."""
+    cdef int i
+    for i in range(n_singles):
+        if singles[i] != 0:
+            tk_prefetch(block.entries + first_place(block, single_key(slot, i, singles[i])))
+    for i in range(n_kept):
+        if kept[i] >= 0:
+            tk_prefetch(block.rows + kept[i] * block.padded)
+            tk_prefetch(block.rows + kept[i] * block.padded + 64)

@@ -16,6 +16,7 @@ from libc.string cimport memset
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked, checked_range
+from tk_spacy.utils.prefetch cimport tk_prefetch
 from tk_spacy.kernels.template_kernel cimport NODE
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 
@@ -192,12 +193,12 @@ cdef class Block:
                         row[size] = <int32_t>w
                         size += 1
                     of_local[j * n_groups + g, i] = <uint16_t>number[w]
-                table = self._keep(np.empty((max(size, 1), width), dtype=np.int32))
+                table = self._keep(np.empty((max(width, 1), max(size, 1)), dtype=np.int32))
                 values = table
                 for i in range(size):
                     number[row[i]] = -1
                     for w in range(width):
-                        values[i, w] = interner.values[row[i] * width + w]
+                        values[w, i] = interner.values[row[i] * width + w]
                 of_counts[j * n_groups + g] = size
                 of_pointers[j * n_groups + g] = <size_t>&values[0, 0]
         self.view.n_groups = <int>n_groups
@@ -227,37 +228,37 @@ cdef class Block:
         for i in range(most):
             if met[i] != 0:
                 self._enter(met[i])
-        cdef int32_t[::1] starts = self._keep(np.zeros(self.view.n_keys, dtype=np.int32))
-        cdef int32_t[::1] counts = self._keep(np.zeros(self.view.n_keys, dtype=np.int32))
         cdef uint16_t[::1] positions = self._keep(np.empty(max(most, 1), dtype=np.uint16))
+        cdef Entry *entries = self.view.entries
         for i in range(most):
             if met[i] != 0:
-                counts[find_key(&self.view, met[i])] += 1
-        for place in range(self.view.n_keys):
-            starts[place] = total
-            total += counts[place]
-            counts[place] = 0
+                entries[find_key(&self.view, met[i])].count += 1
+        for place in range(self.view.n_entries):
+            entries[place].start = total
+            total += entries[place].count
+            entries[place].count = 0
         for i in range(most):
             if met[i] != 0:
                 place = find_key(&self.view, met[i])
-                positions[starts[place] + counts[place]] = <uint16_t>(i % self.view.n)
-                counts[place] += 1
-        self.view.starts, self.view.counts = &starts[0], &counts[0]
+                positions[entries[place].start + entries[place].count] = (
+                    <uint16_t>(i % self.view.n)
+                )
+                entries[place].count += 1
         self.view.positions = &positions[0]
 
     cdef object _make_table(self, Py_ssize_t wanted):
         cdef Py_ssize_t size = 16
         while size < wanted:
             size *= 2
-        self._table = np.zeros(size, dtype=np.uint64)
-        self.view.keys = &self._table[0]
-        self.view.n_keys = size
+        self._table = np.zeros(2 * size, dtype=np.uint64)
+        self.view.entries = <Entry *>&self._table[0]
+        self.view.n_entries = size
 
     cdef bint _enter(self, uint64_t key) noexcept:
         """Whether the key was not in the table yet."""
         cdef Py_ssize_t place = find_key(&self.view, key)
-        cdef bint new = self._table[place] == 0
-        self._table[place] = key
+        cdef bint new = self.view.entries[place].key == 0
+        self.view.entries[place].key = key
         return new
 
 
@@ -289,15 +290,12 @@ cdef void fill_group_row(
 
     row: uint8[padded], OUT.  table: uint8[SIZE], scratch.
     """
-    cdef Py_ssize_t at = slot * block.n_groups + group, i, w
-    cdef const int32_t *other = block.combinations[at]
+    cdef Py_ssize_t at = slot * block.n_groups + group, n = block.n_combinations[at], i, w
     cdef const uint16_t *ids = block.local_ids + at * block.padded
-    cdef int count
-    for i in range(block.n_combinations[at]):
-        count = 0
-        for w in range(width):
-            count += (values[w] == other[i * width + w]) & (values[w] != 0)
-        table[i] = <uint8_t>count
+    memset(table, 0, n)
+    for w in range(width):
+        if values[w] != 0:
+            tk_count_equal(block.combinations[at] + w * n, n, values[w], table)
     for i in range(block.n):
         row[i] = table[ids[i]]
     memset(row + block.n, 0, block.padded - block.n)
@@ -307,18 +305,17 @@ cdef void fill_single_row(
     const BlockView *block, int slot, int column, int32_t value, uint8_t *row
 ) noexcept nogil:
     """1 for each part whose node in a slot has the value of a single property, else 0."""
+    cdef Entry entry = block.entries[find_key(block, single_key(slot, column, value))]
     memset(row, 0, block.padded)
-    _add_single(block, slot, column, value, row)
+    _add_entry(block, &entry, row)
 
 
-cdef inline void _add_single(
-    const BlockView *block, int slot, int column, int32_t value, uint8_t *row
+cdef inline void _add_entry(
+    const BlockView *block, const Entry *entry, uint8_t *row
 ) noexcept nogil:
-    cdef uint64_t key = single_key(slot, column, value)
-    cdef Py_ssize_t place = find_key(block, key), i
-    if block.keys[place] == key:
-        for i in range(block.starts[place], block.starts[place] + block.counts[place]):
-            row[block.positions[i]] += 1
+    cdef Py_ssize_t i
+    for i in range(entry.start, entry.start + entry.count):
+        row[block.positions[i]] += 1
 
 
 cdef void build_row(
@@ -332,12 +329,21 @@ cdef void build_row(
     combination.
     """
     cdef const uint8_t *rows[MOST_PROPERTIES]
-    cdef int i, n = 0
+    cdef const Entry *found[MOST_PROPERTIES]
+    cdef int i, n = 0, n_found = 0
+    cdef const Entry *entry
+    # Looked up first: what they name comes from memory while rows are added up.
+    for i in range(n_singles):
+        if singles[i] != 0:
+            entry = &block.entries[find_key(block, single_key(slot, i, singles[i]))]
+            if entry.count:
+                tk_prefetch(block.positions + entry.start)
+                found[n_found] = entry
+                n_found += 1
     for i in range(n_kept):
         if kept[i] >= 0:
             rows[n] = block.rows + kept[i] * block.padded
             n += 1
     tk_add_rows(row, rows, n, skip, block.padded)
-    for i in range(n_singles):
-        if singles[i] != 0:
-            _add_single(block, slot, i, singles[i], row)
+    for i in range(n_found):
+        _add_entry(block, found[i], row)

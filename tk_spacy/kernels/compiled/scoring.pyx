@@ -15,8 +15,8 @@ import numpy as np
 
 from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.kernels.compiled.blocks cimport (
-    BLOCK_SIZE, MAX_SLOTS, NO_CODE, TK_MOST_LABELS, Block, BlockView, build_row, code_of,
-    fill_group_row, fill_single_row, tk_edge, tk_pair, tk_pair_sums, tk_part_sum,
+    BLOCK_SIZE, MAX_SLOTS, NO_CODE, TK_MOST_LABELS, Block, BlockView, await_row, build_row,
+    code_of, fill_group_row, fill_single_row, tk_edge, tk_pair, tk_pair_sums, tk_part_sum,
 )
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 from tk_spacy.kernels.compiled.row_cache cimport RowKeeper
@@ -201,6 +201,12 @@ cdef class CompiledParts:
         cdef const uint8_t *nodes[MAX_SLOTS]
         cdef tk_edge edges[MAX_SLOTS]
         for i in range(first, runs.first_rows[run + 1]):
+            if i + 1 < runs.first_rows[run + 1]:
+                slot, row = runs.slots[i + 1], runs.rows[i + 1]
+                await_row(
+                    block, slot, &runs.kept[slot, row, 0], runs.width, &runs.rest[slot, row, 0],
+                    runs.n_singles,
+                )
             slot, row = runs.slots[i], runs.rows[i]
             build_row(
                 block, slot, &runs.kept[slot, row, 0], runs.width, &runs.rest[slot, row, 0],
