@@ -241,6 +241,48 @@ TK_CLONES static void tk_add_rows(
 
 enum { TK_TILE_ROWS = 4, TK_TILE_COLUMNS = 16, TK_STEP = 16 };
 
+/* bytes[i * width + r] = rows[r * step + i] over a run; the columns from n_rows on are 0. */
+TK_INLINE void tk_interleave(
+    uint8_t *TK_RESTRICT bytes, const uint8_t *TK_RESTRICT rows, ptrdiff_t step, int n_rows,
+    int width)
+{
+    if (n_rows < width)
+        memset(bytes, 0, (size_t)(TK_RUN * width));
+    for (int r = 0; r < n_rows; r++)
+        for (int i = 0; i < TK_RUN; i++)
+            bytes[i * width + r] = rows[r * step + i];
+}
+
+/* out[i][r] = weight[i] * rows[r * step + i] for the heads of a tile, at most TK_TILE_ROWS. */
+TK_CLONES static void tk_left_tile(
+    float *TK_RESTRICT out, const uint8_t *TK_RESTRICT rows, ptrdiff_t step, int n_rows,
+    const float *TK_RESTRICT weight, ptrdiff_t n)
+{
+    uint8_t bytes[TK_RUN * TK_TILE_ROWS];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        float *TK_RESTRICT of_run = out + start * TK_TILE_ROWS;
+        tk_interleave(bytes, rows + start, step, n_rows, TK_TILE_ROWS);
+        for (int i = 0; i < TK_RUN; i++)
+            for (int r = 0; r < TK_TILE_ROWS; r++)
+                of_run[i * TK_TILE_ROWS + r] =
+                    weight[start + i] * (float)(int32_t)bytes[i * TK_TILE_ROWS + r];
+    }
+}
+
+/* out[i][c] = rows[c * step + i] for the modifiers of a tile, at most TK_TILE_COLUMNS. */
+TK_CLONES static void tk_right_tile(
+    float *TK_RESTRICT out, const uint8_t *TK_RESTRICT rows, ptrdiff_t step, int n_rows,
+    ptrdiff_t n)
+{
+    uint8_t bytes[TK_RUN * TK_TILE_COLUMNS];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        float *TK_RESTRICT of_run = out + start * TK_TILE_COLUMNS;
+        tk_interleave(bytes, rows + start, step, n_rows, TK_TILE_COLUMNS);
+        for (int i = 0; i < TK_RUN * TK_TILE_COLUMNS; i++)
+            of_run[i] = (float)(int32_t)bytes[i];
+    }
+}
+
 /* out[r][c] = sum over i < n of left[i * left_step + r] * right[i * right_step + c], one tile of a
    matrix product, in single precision (in two levels, again for the rounding): n is at most TK_RUN.
    Written out by rows: as a loop over them gcc keeps the sums in memory, and takes seven times as

@@ -38,6 +38,13 @@ cdef extern from "simd.h":
     void tk_count_equal(
         const int32_t *column, Py_ssize_t n, int32_t value, uint8_t *out
     ) noexcept nogil
+    void tk_left_tile(
+        float *out, const uint8_t *rows, Py_ssize_t step, int n_rows, const float *weight,
+        Py_ssize_t n,
+    ) noexcept nogil
+    void tk_right_tile(
+        float *out, const uint8_t *rows, Py_ssize_t step, int n_rows, Py_ssize_t n
+    ) noexcept nogil
     void tk_tile(
         float *out, const float *left, Py_ssize_t left_step, const float *right,
         Py_ssize_t right_step, Py_ssize_t n,
