@@ -109,7 +109,6 @@ cdef class Block:
     cdef object _number_groups(self, nodes, ids, groups)
     cdef object _index_singles(self, nodes, singles)
     cdef object _make_table(self, Py_ssize_t wanted)
-    cdef bint _enter(self, uint64_t key) noexcept
 
 
 cdef inline uint64_t single_key(Py_ssize_t slot, Py_ssize_t column, int32_t value) noexcept nogil:

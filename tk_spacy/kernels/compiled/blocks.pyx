@@ -207,43 +207,47 @@ cdef class Block:
         self.view.combinations = <const int32_t **>&of_pointers[0]
 
     cdef object _index_singles(self, nodes, singles):
-        cdef Py_ssize_t n_slots = len(nodes), n_columns = singles.shape[1], i, j, c, place
-        cdef Py_ssize_t most = n_slots * n_columns * self.view.n, n_distinct = 0
+        cdef Py_ssize_t n_slots = len(nodes), n_columns = singles.shape[1], n = self.view.n
+        cdef Py_ssize_t most = n_slots * n_columns * n, n_keys = 0, i, j, c, k, place
         cdef const int32_t[:, ::1] of_nodes = nodes, of_singles = singles
         cdef int32_t value, total = 0
-        all_keys = np.zeros(max(most, 1), dtype=np.uint64)
-        cdef uint64_t[::1] met = all_keys
+        # For each part, slot and column the number of its key, -1 for none.
+        cdef int32_t[::1] numbers = np.empty(max(most, 1), dtype=np.int32)
+        cdef uint64_t[::1] keys = np.empty(max(most, 1), dtype=np.uint64)
+        cdef int32_t[::1] counts = np.zeros(max(most, 1), dtype=np.int32)
+        # Numbers of the keys of a slot and column, by value.
+        cdef int32_t[::1] met = np.empty(2 * SIZE, dtype=np.int32)
+        cdef uint16_t[::1] positions = self._keep(np.empty(max(most, 1), dtype=np.uint16))
+        cdef Entry *entry
         for j in range(n_slots):
             for c in range(n_columns):
-                for i in range(self.view.n):
+                memset(&met[0], 255, 2 * BLOCK_SIZE * sizeof(int32_t))
+                for i in range(n):
+                    k = (j * n_columns + c) * n + i
                     value = of_singles[of_nodes[j, i], c]
-                    if value != 0:
-                        met[(j * n_columns + c) * self.view.n + i] = single_key(j, c, value)
-        # A table of all keys, to count the distinct ones, then one of the right size.
-        self._make_table(2 * most)
-        for i in range(most):
-            if met[i] != 0:
-                n_distinct += self._enter(met[i])
-        self._make_table(2 * n_distinct)
-        for i in range(most):
-            if met[i] != 0:
-                self._enter(met[i])
-        cdef uint16_t[::1] positions = self._keep(np.empty(max(most, 1), dtype=np.uint16))
-        cdef Entry *entries = self.view.entries
-        for i in range(most):
-            if met[i] != 0:
-                entries[find_key(&self.view, met[i])].count += 1
-        for place in range(self.view.n_entries):
-            entries[place].start = total
-            total += entries[place].count
-            entries[place].count = 0
-        for i in range(most):
-            if met[i] != 0:
-                place = find_key(&self.view, met[i])
-                positions[entries[place].start + entries[place].count] = (
-                    <uint16_t>(i % self.view.n)
-                )
-                entries[place].count += 1
+                    numbers[k] = -1
+                    if value == 0:
+                        continue
+                    place = (<uint32_t>value * <uint32_t>0x9E3779B9) >> 16
+                    place = place & (2 * BLOCK_SIZE - 1)
+                    while met[place] >= 0 and <int32_t>keys[met[place]] != value:
+                        place = (place + 1) & (2 * BLOCK_SIZE - 1)
+                    if met[place] < 0:
+                        met[place] = <int32_t>n_keys
+                        keys[n_keys] = single_key(j, c, value)
+                        n_keys += 1
+                    numbers[k] = met[place]
+                    counts[met[place]] += 1
+        self._make_table(2 * n_keys)
+        for k in range(n_keys):
+            entry = &self.view.entries[find_key(&self.view, keys[k])]
+            entry.key, entry.start, entry.count = keys[k], total, counts[k]
+            total += counts[k]
+            counts[k] = entry.start
+        for k in range(most):
+            if numbers[k] >= 0:
+                positions[counts[numbers[k]]] = <uint16_t>(k % n)
+                counts[numbers[k]] += 1
         self.view.positions = &positions[0]
 
     cdef object _make_table(self, Py_ssize_t wanted):
@@ -253,13 +257,6 @@ cdef class Block:
         self._table = np.zeros(2 * size, dtype=np.uint64)
         self.view.entries = <Entry *>&self._table[0]
         self.view.n_entries = size
-
-    cdef bint _enter(self, uint64_t key) noexcept:
-        """Whether the key was not in the table yet."""
-        cdef Py_ssize_t place = find_key(&self.view, key)
-        cdef bint new = self.view.entries[place].key == 0
-        self.view.entries[place].key = key
-        return new
 
 
 def _check_columns(columns, kinds, n_nodes):
