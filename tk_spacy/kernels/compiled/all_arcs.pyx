@@ -70,8 +70,8 @@ def score_all_arcs(CompiledParts parts not None, ids, singles, *, n_threads=None
         _interleave(blocks, rows, left, right, threads)
         _multiply(left, right, np.concatenate(runs), bounds, sums, extra, threads)
     extra += sums.sum(axis=0)
-    extra[:, 0] = 0.0
-    sums[:, :, 0] = 0.0
+    extra[:, :1] = 0.0
+    sums[:, :, :1] = 0.0
     # A part without a label (0) counts for arcs of any label, but as no label's own.
     known = labels > 0
     return (

@@ -2,7 +2,8 @@
 
 Source: the paper's equation 3, f-hat, by the scheme of this package.  Support parts lie in
 blocks (blocks.pyx).  For each block, and for some parts at a time, the rows of the words that the
-parts name are added up; then each part is one pass over them.
+parts name are added up; then each part is one pass over them.  Arcs of one head and one modifier
+share a pass, whatever their labels (tk_pair_sums in simd.h).
 
 Parts are summed block by block, each sum one thread's own, and the blocks in order: results do not
 depend on the number of threads.  Weights and products are single precision, sums double.
@@ -60,8 +61,8 @@ cdef class CompiledParts:
         self.n_edges = len(kinds) - self.n_nodes
         if max(self.n_nodes, self.n_edges) > MAX_SLOTS:
             raise ValueError(f"{len(kinds)} slots, expected at most {MAX_SLOTS} of each kind")
-        # An arc's product fits 16 bits: the loop for it is twice as fast, and scores a pair of words
-        # with all its labels.
+        # An arc's product fits 16 bits: the loop for it is twice as fast, and scores a pair of
+        # words with all its labels.
         self.short_products = (
             (self.n_nodes, self.n_edges) == (2, 1)
             and 4 * (groups.n_properties + 1) ** 2 <= LARGEST_SHORT
