@@ -47,6 +47,48 @@ def test_all_arcs_equal_single_arcs(skip, n_words):
     assert not plain[:, 0].any()
 
 
+def test_all_arcs_of_a_sentence_so_long_that_blocks_are_taken_in_turn():
+    problem = random_problem(17, n_nodes=150, n_values=5, n_support=5 * SIZE + 99, n_labels=9)
+    groups = NodeGroups([[0, 1, 2], [3, 4]], 9)
+    support = problem.support()
+    ids, singles = groups.encode(support.nodes)
+    compiled = compile_parts(
+        slot_layout(problem.kind), problem.skips, groups, columns=support.types["arc"].columns,
+        weights=problem.weights, ids=ids, singles=singles,
+    )  # fmt: skip
+    assert len(compiled.blocks) == 6
+    ids, singles = groups.encode(problem.nodes)
+    found = [score_all_arcs(compiled, ids, singles, n_threads=n) for n in (1, 2, 7)]
+    for other in found[1:]:
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(found[0], other, strict=True))
+    plain, by_label, labels = found[0]
+    rng = np.random.default_rng(17)
+    heads, modifiers = rng.integers(0, 150, 80), rng.integers(1, 150, 80)
+    heads[heads == modifiers] = 0
+    chosen = rng.integers(0, len(labels), 80)
+    problem.parts = np.column_stack(
+        [heads, labels[chosen], modifiers - heads, modifiers]
+    ).astype(np.int32)  # fmt: skip
+    scores, scale = problem.expected()
+    own = plain[heads, modifiers] + by_label[chosen, heads, modifiers]
+    assert (np.abs(own - scores) <= TOLERANCE * scale).all()
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_all_arcs_of_nothing(n_rows):
+    """No words, and no support parts."""
+    problem = random_problem(18)
+    groups = NodeGroups([[0]], 9)
+    compiled = CompiledParts(
+        slot_layout(problem.kind), problem.skips, groups, [np.zeros(0, np.int32)] * 16, 50
+    )
+    rows = np.ascontiguousarray(problem.nodes[:n_rows])
+    plain, by_label, labels = score_all_arcs(compiled, *groups.encode(rows), n_threads=2)
+    assert plain.tolist() == [[0.0] * n_rows] * n_rows
+    assert by_label.shape == (0, n_rows, n_rows)
+    assert not len(labels)
+
+
 def test_all_arcs_of_a_long_sentence_with_few_kept_rows():
     problem = random_problem(16, n_nodes=90, n_values=5, n_support=200)
     groups = NodeGroups([[0, 1, 2, 3], [4, 5]], 9)

@@ -16,7 +16,7 @@ from scoring_problems import TOLERANCE, random_problem
 from tk_spacy.features.part_types import PART_TYPES, part_type
 from tk_spacy.kernels import scorer as scorer_module
 from tk_spacy.kernels.compiled.blocks import MAX_NAMES, SIZE, Block, block_bounds
-from tk_spacy.kernels.compiled.node_groups import NodeGroups
+from tk_spacy.kernels.compiled.node_groups import NodeGroups, first_equal
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.template_kernel import node_columns, slot_layout
 
@@ -178,6 +178,74 @@ def test_several_sentences_score_as_each_alone():
         assert found.tolist() == alone.tolist()
 
 
+def test_sentences_that_share_words_score_as_each_alone():
+    """Equal words have one row, and an arc between them in another sentence another distance."""
+    problem = random_problem(18, n_nodes=12, n_parts=300, n_support=SIZE + 300, n_values=4)
+    rng = np.random.default_rng(18)
+    sentences = [problem.nodes[rng.integers(0, 12, n)] for n in (1, 12, 30, 9, 30)]
+    slots = []
+    for nodes in sentences:
+        parts = problem.parts.copy()
+        parts[:, node_columns(slot_layout(problem.kind))] %= len(nodes)
+        slots.append(parts)
+    before = [parts.copy() for parts in slots]
+    scorer = SupportScorer(problem.support(), [[0, 1], [2, 3]])
+    together = [[np.zeros(len(parts))] for parts in slots]
+    scorer.add_scores(sentences, [[parts] for parts in slots], together, n_threads=2)
+    for nodes, parts, (found,) in zip(sentences, slots, together, strict=True):
+        alone = np.zeros(len(parts))
+        scorer.add_scores([nodes], [[parts]], [[alone]], n_threads=1)
+        assert found.tolist() == alone.tolist()
+        problem.nodes, problem.parts = nodes, parts
+        scores, scale = problem.expected()
+        assert (np.abs(found - scores) <= TOLERANCE * scale).all()
+    assert all((a == b).all() for a, b in zip(before, slots, strict=True))
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 8, 9, 20])
+@pytest.mark.parametrize(("longest", "sparse"), [(0, False), (1, True), (12, False), (12, True)])
+def test_arcs_that_differ_in_the_label_score_as_each_alone(n_labels, longest, sparse):
+    """Runs of support parts have a label and a distance in all, some or none of their parts."""
+    problem = random_problem(
+        19, n_support=2 * SIZE + 300, n_parts=25, n_labels=40 if sparse else 4, longest=longest,
+        n_nodes=8,
+    )  # fmt: skip
+    if sparse:
+        problem.support_parts[:, 1] = problem.support_parts[:, 1] // 10 * 9
+    # Each pair with labels that the support has or has not, one of them twice, none (0) as well.
+    labels = np.arange(-1, n_labels - 1)
+    labels[0] = labels[-1]
+    problem.parts = np.repeat(problem.parts, n_labels, axis=0)
+    problem.parts[:, 1] = np.tile(labels, 25)
+    problem.parts = np.random.default_rng(19).permutation(problem.parts)
+    problem.check()
+    scorer = SupportScorer(problem.support(), problem.groups)
+    out = np.zeros(len(problem.parts))
+    scorer.add_scores([problem.nodes], [[problem.parts]], [[out]], n_threads=2)
+    for i in range(len(out)):
+        alone = np.zeros(1)
+        scorer.add_scores([problem.nodes], [[problem.parts[i : i + 1]]], [[alone]], n_threads=1)
+        assert alone[0] == out[i]
+
+
+def test_arcs_of_a_pair_with_several_distances():
+    """What no sentence has, but a caller may ask."""
+    problem = random_problem(20, n_nodes=2, n_parts=400, n_support=700)
+    problem.check()
+
+
+@pytest.mark.parametrize("name", ["arc", "sibling"])
+def test_values_of_single_properties_are_found(name):
+    """Any number, and as many as there are parts: in a hash table all meet others."""
+    problem = random_problem(21, name=name, n_support=SIZE, n_nodes=4 * SIZE, groups=[[0]])
+    rng = np.random.default_rng(21)
+    values = rng.integers(1, 2**31 - 1, 3 * SIZE).astype(np.int32)
+    problem.support_nodes[:] = rng.choice(values, problem.support_nodes.shape)
+    problem.nodes[:] = problem.support_nodes[: len(problem.nodes)]
+    problem.nodes[::2] = rng.choice(values, problem.nodes[::2].shape)
+    problem.check()
+
+
 def test_one_scorer_serves_several_python_threads(monkeypatch):
     """With few kept rows, so that one thread's would make room for another's."""
     monkeypatch.setattr(scorer_module, "LEAST_ROWS", 48)
@@ -241,3 +309,17 @@ def test_groups_are_a_partition():
     assert singles.tolist() == [[5, 6], [5, 6], [9, 9]]
     with pytest.raises(ValueError, match="nodes must be"):
         groups.encode(np.zeros((1, 2), dtype=np.int32))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 300])
+def test_first_equal_words(n):
+    rng = np.random.default_rng(n)
+    nodes = rng.integers(0, 3, (n, 6)).astype(np.int32)
+    groups = NodeGroups([[4, 0], [2]], 6)
+    rows = [tuple(row) for row in nodes.tolist()]
+    assert first_equal(*groups.encode(nodes)).tolist() == [rows.index(row) for row in rows]
+
+
+def test_first_equal_words_need_as_many_of_both():
+    with pytest.raises(ValueError, match="2 ids for 3 singles"):
+        first_equal(np.zeros((2, 1), np.int32), np.zeros((3, 1), np.int32))

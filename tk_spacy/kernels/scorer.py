@@ -12,7 +12,7 @@ import numpy as np
 
 from tk_spacy.features.part_types import part_type
 from tk_spacy.kernels.compiled.blocks import SIZE, block_bounds, edge_rows
-from tk_spacy.kernels.compiled.node_groups import NodeGroups
+from tk_spacy.kernels.compiled.node_groups import NodeGroups, first_equal
 from tk_spacy.kernels.compiled.scoring import CompiledParts, fits_bytes
 from tk_spacy.kernels.plain_scoring import add_part_scores, count_matches
 from tk_spacy.kernels.support import Support, node_rows
@@ -186,8 +186,13 @@ def add_compiled_scores(
     """
     for start, stop in chunks([len(rows) for rows in nodes], WORDS_AT_A_TIME):
         ids, singles = groups.encode(np.concatenate(nodes[start:stop]))
+        # Words of several sentences that are the same have one row; of one sentence few are.
+        same = first_equal(ids, singles) if stop - start > 1 else None
         for i, parts in enumerate(compiled):
             joined = together(nodes, slots, start, stop, i, parts.kinds)
+            if same is not None:
+                columns = node_columns(parts.kinds)
+                joined[:, columns] = same[joined[:, columns]]
             scores = np.zeros(len(joined))
             parts.add_scores(
                 ids, singles, joined, scores, first=first[i] if first else 0, n_threads=n_threads

@@ -24,6 +24,15 @@ enum {
     TK_RUN = 256
 };
 
+/* Part of its caller's loops, whatever machine these are compiled for. */
+#if defined(__GNUC__)
+#define TK_INLINE static inline __attribute__((always_inline))
+#elif defined(_MSC_VER)
+#define TK_INLINE static __forceinline
+#else
+#define TK_INLINE static inline
+#endif
+
 /* Adds up single-precision terms of one run. */
 static inline void tk_flush(const float *acc, double *total)
 {
@@ -37,36 +46,121 @@ typedef struct {
     uint8_t of_label, of_distance, of_length;
 } tk_edge;
 
-/* The sum of weight * head * edge * modifier over support parts, where head and modifier are counts
-   of equal properties whose product with 4 fits 16 bits. */
-TK_CLONES static double tk_arc_sum(
-    const uint8_t *TK_RESTRICT head, const uint8_t *TK_RESTRICT modifier, const tk_edge *edge,
-    const float *TK_RESTRICT weight, ptrdiff_t n)
+/* A head and a modifier: their counts of equal properties, whose product with 4 fits 16 bits, and
+   what the edge between them has; label, distance and length are those of the support parts, in
+   bytes.  some, all: runs of support parts, a bit a run, of which some or all have the distance or
+   the length. */
+typedef struct {
+    const uint8_t *head, *modifier;
+    const uint8_t *label, *distance, *length;
+    uint8_t of_distance, of_length;
+    uint32_t some_distance, all_distance, some_length, all_length;
+} tk_pair;
+
+enum { TK_MOST_LABELS = 8 };
+
+/* The sum of weight * product over a run in single precision, by lanes. */
+TK_INLINE void tk_sum_run(
+    const float *TK_RESTRICT weight, const uint16_t *TK_RESTRICT product, float *TK_RESTRICT acc)
 {
-    const uint8_t *TK_RESTRICT label = edge->label;
-    const uint8_t *TK_RESTRICT distance = edge->distance;
-    const uint8_t *TK_RESTRICT length = edge->length;
-    const uint8_t of_label = edge->of_label, of_distance = edge->of_distance;
-    const uint8_t of_length = edge->of_length;
-    double total[8] = {0};
-    double sum = 0;
-    uint16_t product[TK_RUN];
-    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
-        float acc[TK_LANES] = {0};
-        for (int i = 0; i < TK_RUN; i++) {
-            uint8_t equal = (uint8_t)(1 + (label[start + i] == of_label)
-                + (distance[start + i] == of_distance) + (length[start + i] == of_length));
-            product[i] = (uint16_t)((uint16_t)head[start + i] * (uint16_t)modifier[start + i]
-                * (uint16_t)equal);
-        }
-        for (int i = 0; i < TK_RUN; i += TK_LANES)
-            for (int j = 0; j < TK_LANES; j++)
-                acc[j] += weight[start + i + j] * (float)(int32_t)product[i + j];
-        tk_flush(acc, total);
+    for (int j = 0; j < TK_LANES; j++)
+        acc[j] = 0;
+    for (int i = 0; i < TK_RUN; i += TK_LANES)
+        for (int j = 0; j < TK_LANES; j++)
+            acc[j] += weight[i + j] * (float)(int32_t)product[i + j];
+}
+
+/* sums[l] = the sum of weight * head * modifier * edge over support parts, for each of at most
+   TK_MOST_LABELS labels of the edge.  What does not depend on the label is taken once for all: a
+   label has a sum of its own over those runs alone that have it (some_label, a bit a run).  Each
+   label's result is to the last bit what it would be on its own. */
+TK_CLONES static void tk_pair_sums(
+    const tk_pair *pair, const uint8_t *of_labels, const uint32_t *some_label, int n_labels,
+    const float *TK_RESTRICT weight, ptrdiff_t n, double *sums)
+{
+    const uint8_t of_distance = pair->of_distance, of_length = pair->of_length;
+    /* Runs in which some parts have the distance or the length, and some have not. */
+    const uint32_t mixed = (pair->some_distance & ~pair->all_distance)
+        | (pair->some_length & ~pair->all_length);
+    double total[TK_MOST_LABELS][8];
+    uint32_t every_label = ~(uint32_t)0, any_label = 0;
+    for (int l = 0; l < n_labels; l++) {
+        every_label &= some_label[l];
+        any_label |= some_label[l];
+        for (int j = 0; j < 8; j++)
+            total[l][j] = 0;
     }
-    for (int j = 0; j < 8; j++)
-        sum += total[j];
-    return sum;
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        const uint32_t run = (uint32_t)1 << (start / TK_RUN);
+        const uint8_t *TK_RESTRICT head = pair->head + start;
+        const uint8_t *TK_RESTRICT modifier = pair->modifier + start;
+        const uint8_t *TK_RESTRICT label = pair->label + start;
+        /* All but the label; of a mixed run the edge's factor stands in `equal`. */
+        uint16_t product[TK_RUN], own[TK_RUN];
+        uint8_t equal[TK_RUN];
+        float acc[TK_LANES];
+        const uint8_t *TK_RESTRICT distance = pair->distance + start;
+        const uint8_t *TK_RESTRICT length = pair->length + start;
+        const uint8_t same = (uint8_t)(1 + ((pair->all_distance & run) != 0)
+            + ((pair->all_length & run) != 0));
+        if (n_labels == 1 && (any_label & run)) {
+            /* Nothing to share. */
+            const uint8_t of_label = of_labels[0];
+            for (int i = 0; i < TK_RUN; i++) {
+                const uint8_t factor = (uint8_t)(1 + (label[i] == of_label)
+                    + (distance[i] == of_distance) + (length[i] == of_length));
+                own[i] = (uint16_t)((uint16_t)head[i] * (uint16_t)modifier[i] * (uint16_t)factor);
+            }
+            tk_sum_run(weight + start, own, acc);
+            tk_flush(acc, total[0]);
+            continue;
+        }
+        for (int i = 0; i < TK_RUN; i++)
+            product[i] = (uint16_t)((uint16_t)head[i] * (uint16_t)modifier[i]);
+        if (mixed & run)
+            for (int i = 0; i < TK_RUN; i++)
+                equal[i] = (uint8_t)(1 + (distance[i] == of_distance) + (length[i] == of_length));
+        if (!(every_label & run)) {
+            if (mixed & run) {
+                for (int i = 0; i < TK_RUN; i++)
+                    own[i] = (uint16_t)(product[i] * (uint16_t)equal[i]);
+                tk_sum_run(weight + start, own, acc);
+            } else if (same > 1) {
+                for (int i = 0; i < TK_RUN; i++)
+                    own[i] = (uint16_t)(product[i] * (uint16_t)same);
+                tk_sum_run(weight + start, own, acc);
+            } else {
+                tk_sum_run(weight + start, product, acc);
+            }
+            for (int l = 0; l < n_labels; l++)
+                if (!(some_label[l] & run))
+                    tk_flush(acc, total[l]);
+        }
+        if (!(any_label & run))
+            continue;
+        for (int l = 0; l < n_labels; l++) {
+            const uint8_t of_label = of_labels[l];
+            if (!(some_label[l] & run))
+                continue;
+            if (mixed & run) {
+                for (int i = 0; i < TK_RUN; i++)
+                    own[i] = (uint16_t)(product[i]
+                        * (uint16_t)(uint8_t)(equal[i] + (label[i] == of_label)));
+            } else {
+                for (int i = 0; i < TK_RUN; i++)
+                    own[i] = (uint16_t)(product[i]
+                        * (uint16_t)(uint8_t)(same + (label[i] == of_label)));
+            }
+            tk_sum_run(weight + start, own, acc);
+            tk_flush(acc, total[l]);
+        }
+    }
+    for (int l = 0; l < n_labels; l++) {
+        double sum = 0;
+        for (int j = 0; j < 8; j++)
+            sum += total[l][j];
+        sums[l] = sum;
+    }
 }
 
 /* The same for any number of node slots, of any count, and of edge slots. */
@@ -118,9 +212,23 @@ TK_CLONES static void tk_add_rows(
         const uint8_t *TK_RESTRICT a = rows[0];
         const uint8_t *TK_RESTRICT b = rows[1];
         const uint8_t *TK_RESTRICT c = rows[2];
-        for (ptrdiff_t i = 0; i < n; i++)
-            out[i] = (uint8_t)(base + a[i] + b[i] + c[i]);
-        done = 3;
+        /* Three groups of properties, and as a rule no more than two frequent values. */
+        if (n_rows >= 5) {
+            const uint8_t *TK_RESTRICT d = rows[3];
+            const uint8_t *TK_RESTRICT e = rows[4];
+            for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (uint8_t)(base + a[i] + b[i] + c[i] + d[i] + e[i]);
+            done = 5;
+        } else if (n_rows == 4) {
+            const uint8_t *TK_RESTRICT d = rows[3];
+            for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (uint8_t)(base + a[i] + b[i] + c[i] + d[i]);
+            done = 4;
+        } else {
+            for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (uint8_t)(base + a[i] + b[i] + c[i]);
+            done = 3;
+        }
     } else {
         memset(out, base, (size_t)n);
     }
@@ -132,6 +240,48 @@ TK_CLONES static void tk_add_rows(
 }
 
 enum { TK_TILE_ROWS = 4, TK_TILE_COLUMNS = 16, TK_STEP = 16 };
+
+/* bytes[i * width + r] = rows[r * step + i] over a run; the columns from n_rows on are 0. */
+TK_INLINE void tk_interleave(
+    uint8_t *TK_RESTRICT bytes, const uint8_t *TK_RESTRICT rows, ptrdiff_t step, int n_rows,
+    int width)
+{
+    if (n_rows < width)
+        memset(bytes, 0, (size_t)(TK_RUN * width));
+    for (int r = 0; r < n_rows; r++)
+        for (int i = 0; i < TK_RUN; i++)
+            bytes[i * width + r] = rows[r * step + i];
+}
+
+/* out[i][r] = weight[i] * rows[r * step + i] for the heads of a tile, at most TK_TILE_ROWS. */
+TK_CLONES static void tk_left_tile(
+    float *TK_RESTRICT out, const uint8_t *TK_RESTRICT rows, ptrdiff_t step, int n_rows,
+    const float *TK_RESTRICT weight, ptrdiff_t n)
+{
+    uint8_t bytes[TK_RUN * TK_TILE_ROWS];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        float *TK_RESTRICT of_run = out + start * TK_TILE_ROWS;
+        tk_interleave(bytes, rows + start, step, n_rows, TK_TILE_ROWS);
+        for (int i = 0; i < TK_RUN; i++)
+            for (int r = 0; r < TK_TILE_ROWS; r++)
+                of_run[i * TK_TILE_ROWS + r] =
+                    weight[start + i] * (float)(int32_t)bytes[i * TK_TILE_ROWS + r];
+    }
+}
+
+/* out[i][c] = rows[c * step + i] for the modifiers of a tile, at most TK_TILE_COLUMNS. */
+TK_CLONES static void tk_right_tile(
+    float *TK_RESTRICT out, const uint8_t *TK_RESTRICT rows, ptrdiff_t step, int n_rows,
+    ptrdiff_t n)
+{
+    uint8_t bytes[TK_RUN * TK_TILE_COLUMNS];
+    for (ptrdiff_t start = 0; start < n; start += TK_RUN) {
+        float *TK_RESTRICT of_run = out + start * TK_TILE_COLUMNS;
+        tk_interleave(bytes, rows + start, step, n_rows, TK_TILE_COLUMNS);
+        for (int i = 0; i < TK_RUN * TK_TILE_COLUMNS; i++)
+            of_run[i] = (float)(int32_t)bytes[i];
+    }
+}
 
 /* out[r][c] = sum over i < n of left[i * left_step + r] * right[i * right_step + c], one tile of a
    matrix product, in single precision (in two levels, again for the rounding): n is at most TK_RUN.
@@ -168,6 +318,14 @@ TK_CLONES static void tk_add_equal(
 {
     for (ptrdiff_t i = 0; i < n; i++)
         out[i] = (uint16_t)(out[i] + (column[i] == value));
+}
+
+/* The same for fewer than 256 columns. */
+TK_CLONES static void tk_count_equal(
+    const int32_t *TK_RESTRICT column, ptrdiff_t n, int32_t value, uint8_t *TK_RESTRICT out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(out[i] + (column[i] == value));
 }
 
 /* The sum of weight * head * modifier * (1 + equal edge properties) over n arcs, in double

@@ -24,6 +24,11 @@ Words share combinations of tags and features, so a treebank has some thousand r
 small that the rows read together stay in a core's cache, and each thread sums parts of its own,
 block by block in order: the result is the same to the last bit, whatever the number of threads.
 
+Words of a batch that are the same have one row.  Arcs that differ in the label alone are one pair
+of words: it is multiplied once, and summed once over all stretches of the block without such
+labels; where no part has the distance or the length, or all have, nothing is compared.  Neither
+changes a bit of a score.
+
 blocks: support parts in this form.  node_groups: numbers for combinations of properties.
 row_cache: the rows that are kept.  scoring: the sums of parts.  all_arcs: every pair of words of a
 sentence with every label.  sorted_values: the inverted index.

@@ -8,14 +8,15 @@ more each.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
 
 from tk_spacy.kernels.compiled.blocks cimport (
-    TK_RUN, TK_TILE_COLUMNS, TK_TILE_ROWS, Block, BlockView, build_row, tk_tile,
+    BLOCK_SIZE, TK_RUN, TK_TILE_COLUMNS, TK_TILE_ROWS, Block, BlockView, build_row, tk_left_tile,
+    tk_right_tile, tk_tile,
 )
-from tk_spacy.kernels.compiled.scoring cimport CompiledParts, check_encoded
+from tk_spacy.kernels.compiled.scoring cimport CompiledParts, check_encoded, views_of
 from tk_spacy.kernels.template_kernel cimport length_bin
 
 from tk_spacy.parallel.stopping import raise_if_stopped
@@ -24,6 +25,7 @@ from tk_spacy.parallel.threads import effective_n_threads
 cdef enum:
     FIELDS = 5   # of a run: first part, end, label, distance, length
     CELLS = TK_TILE_ROWS * TK_TILE_COLUMNS
+    WAVE_BYTES = 16 << 20   # rows in tiles, of the blocks that are taken at a time
 
 
 def score_all_arcs(CompiledParts parts not None, ids, singles, *, n_threads=None):
@@ -49,14 +51,27 @@ def score_all_arcs(CompiledParts parts not None, ids, singles, *, n_threads=None
     shape = (n_left * TK_TILE_ROWS, n_right * TK_TILE_COLUMNS)
     sums = np.zeros((len(labels), *shape))
     extra = np.zeros(shape)
-    for block, own in zip(parts.blocks, named):
+    most = WAVE_BYTES // (4 * BLOCK_SIZE * max(1, sum(shape)))
+    at_a_time = max(1, min(most, len(parts.blocks)))
+    # Used again for the next blocks: fresh memory would have to be cleared each time.  The padding:
+    # rows 4096 bytes apart would share few lines of the first-level cache.
+    rows = np.empty((at_a_time, 2, n_rows, BLOCK_SIZE + 64), dtype=np.uint8)
+    left = np.empty((at_a_time, n_left, BLOCK_SIZE, TK_TILE_ROWS), dtype=np.float32)
+    right = np.empty((at_a_time, n_right, BLOCK_SIZE, TK_TILE_COLUMNS), dtype=np.float32)
+    for start in range(0, len(parts.blocks), at_a_time):
         raise_if_stopped()
-        left, right = _floats(parts, block, ids, singles, n_left, n_right, threads)
-        runs = _runs(block, np.searchsorted(labels, own).astype(np.int32))
-        _multiply(left, right, runs, sums, extra, threads)
+        blocks = parts.blocks[start : start + at_a_time]
+        runs = [
+            _runs(block, np.searchsorted(labels, own).astype(np.int32))
+            for block, own in zip(blocks, named[start : start + at_a_time])
+        ]
+        bounds = np.cumsum([0, *map(len, runs)], dtype=np.int64)
+        _build_rows(parts, blocks, ids, singles, rows, threads)
+        _interleave(blocks, rows, left, right, threads)
+        _multiply(left, right, np.concatenate(runs), bounds, sums, extra, threads)
     extra += sums.sum(axis=0)
-    extra[:, 0] = 0.0
-    sums[:, :, 0] = 0.0
+    extra[:, :1] = 0.0
+    sums[:, :, :1] = 0.0
     # A part without a label (0) counts for arcs of any label, but as no label's own.
     known = labels > 0
     return (
@@ -97,99 +112,133 @@ cdef object _runs(Block block, const int32_t[::1] label_numbers):
     return runs[:n]
 
 
-cdef object _floats(
-    CompiledParts parts, Block block, const int32_t[:, ::1] ids, const int32_t[:, ::1] singles,
-    Py_ssize_t n_left, Py_ssize_t n_right, int n_threads,
-):
-    """The rows of all words as heads, by weight, and as modifiers, in tiles, part by part."""
-    cdef Py_ssize_t n = block.view.padded, n_rows = ids.shape[0], row, start, stop, tile
-    cdef int slot, width = parts.keeper.width, n_singles = parts.keeper.n_singles
-    # The padding: rows 4096 bytes apart would share few lines of the first-level cache.
-    rows_array = np.empty((2, n_rows, n + 64), dtype=np.uint8)
-    cdef uint8_t[:, :, ::1] rows = rows_array
-    cdef int32_t[:, ::1] kept = np.empty((n_rows, width + 1), dtype=np.int32)
-    cdef int32_t[:, ::1] rest = np.empty((n_rows, n_singles + 1), dtype=np.int32)
-    for slot in range(2):
-        start = 0
-        while start < n_rows:
-            parts.keeper.begin()
-            stop = start
-            while stop < n_rows and parts.keeper.want(
-                ids, singles, stop, slot, &kept[stop, 0], &rest[stop, 0]
-            ):
-                stop += 1
-            if stop == start:
-                raise MemoryError(f"a word needs more than {parts.keeper.limit} kept rows")
-            parts.fill([block], 1)
-            for row in prange(start, stop, nogil=True, schedule="static", num_threads=n_threads):
-                build_row(
-                    &block.view, slot, &kept[row, 0], width, &rest[row, 0], n_singles,
-                    <uint8_t>parts.skips[slot], &rows[slot, row, 0],
-                )
-            start = stop
-    left = np.zeros((n_left, n, TK_TILE_ROWS), dtype=np.float32)
-    right = np.zeros((n_right, n, TK_TILE_COLUMNS), dtype=np.float32)
-    cdef float[:, :, ::1] of_left = left, of_right = right
-    for tile in prange(n_left, nogil=True, schedule="static", num_threads=n_threads):
-        _transpose(rows[0], tile, TK_TILE_ROWS, n, block.view.weights, &of_left[tile, 0, 0])
-    for tile in prange(n_right, nogil=True, schedule="static", num_threads=n_threads):
-        _transpose(rows[1], tile, TK_TILE_COLUMNS, n, NULL, &of_right[tile, 0, 0])
-    return left, right
+cdef int _build_rows(
+    CompiledParts parts, list blocks, const int32_t[:, ::1] ids, const int32_t[:, ::1] singles,
+    uint8_t[:, :, :, ::1] rows, int n_threads,
+) except -1:
+    """The rows of all words as heads and as modifiers, of each block."""
+    cdef Py_ssize_t n_rows = ids.shape[0], n_items = 2 * n_rows, start = 0, stop, n, task
+    cdef int width = parts.keeper.width, n_singles = parts.keeper.n_singles
+    cdef size_t[::1] views = views_of(blocks)
+    # A word as a head, and below all these as a modifier.
+    cdef int32_t[:, ::1] kept = np.empty((n_items, width + 1), dtype=np.int32)
+    cdef int32_t[:, ::1] rest = np.empty((n_items, n_singles + 1), dtype=np.int32)
+    while start < n_items:
+        parts.keeper.begin()
+        stop = start
+        while stop < n_items and parts.keeper.want(
+            ids, singles, stop % n_rows, <int>(stop // n_rows), &kept[stop, 0], &rest[stop, 0]
+        ):
+            stop += 1
+        if stop == start:
+            raise MemoryError(f"a word needs more than {parts.keeper.limit} kept rows")
+        parts.fill(blocks, n_threads)
+        n = stop - start
+        for task in prange(
+            views.shape[0] * n, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads
+        ):
+            _build(
+                <const BlockView *>views[task // n], parts, start + task % n, n_rows, kept, rest,
+                rows, task // n,
+            )
+        start = stop
+    return 0
 
 
-cdef void _transpose(
-    const uint8_t[:, ::1] rows, Py_ssize_t tile, Py_ssize_t width, Py_ssize_t n,
-    const float *weights, float *out,
+cdef void _build(
+    const BlockView *block, CompiledParts parts, Py_ssize_t item, Py_ssize_t n_rows,
+    const int32_t[:, ::1] kept, const int32_t[:, ::1] rest, uint8_t[:, :, :, ::1] rows,
+    Py_ssize_t b,
 ) noexcept nogil:
-    # Part by part: written in the order of memory, read from `width` rows at a time.
-    cdef Py_ssize_t row, i, first = tile * width, last = min(first + width, rows.shape[0])
-    for i in range(n):
-        for row in range(first, last):
-            out[i * width + row - first] = <float>rows[row, i]
-        if weights != NULL:
-            for row in range(last - first):
-                out[i * width + row] *= weights[i]
+    cdef int slot = <int>(item // n_rows)
+    build_row(
+        block, slot, &kept[item, 0], <int>kept.shape[1] - 1, &rest[item, 0],
+        <int>rest.shape[1] - 1, <uint8_t>parts.skips[slot], &rows[b, slot, item % n_rows, 0],
+    )
+
+
+cdef int _interleave(
+    list blocks,
+    const uint8_t[:, :, :, ::1] rows,   # IN
+    float[:, :, :, ::1] left,           # OUT, heads by weight
+    float[:, :, :, ::1] right,          # OUT, modifiers
+    int n_threads,
+) except -1:
+    """The rows in tiles, part by part; where a tile has no word, 0."""
+    cdef Py_ssize_t n_left = left.shape[1], n_tiles = n_left + right.shape[1], task
+    cdef size_t[::1] views = views_of(blocks)
+    for task in prange(
+        views.shape[0] * n_tiles, nogil=True, schedule="dynamic", chunksize=1,
+        num_threads=n_threads,
+    ):
+        _interleave_tile(
+            <const BlockView *>views[task // n_tiles], rows, left, right, task // n_tiles,
+            task % n_tiles,
+        )
+    return 0
+
+
+cdef void _interleave_tile(
+    const BlockView *block, const uint8_t[:, :, :, ::1] rows, float[:, :, :, ::1] left,
+    float[:, :, :, ::1] right, Py_ssize_t b, Py_ssize_t tile,
+) noexcept nogil:
+    cdef Py_ssize_t n = rows.shape[2], first
+    if tile < left.shape[1]:
+        first = tile * TK_TILE_ROWS
+        tk_left_tile(
+            &left[b, tile, 0, 0], &rows[b, 0, first, 0], rows.shape[3],
+            <int>min(<Py_ssize_t>TK_TILE_ROWS, n - first), block.weights, block.padded,
+        )
+    else:
+        tile = tile - left.shape[1]
+        first = tile * TK_TILE_COLUMNS
+        tk_right_tile(
+            &right[b, tile, 0, 0], &rows[b, 1, first, 0], rows.shape[3],
+            <int>min(<Py_ssize_t>TK_TILE_COLUMNS, n - first), block.padded,
+        )
 
 
 cdef int _multiply(
-    const float[:, :, ::1] left,     # IN
-    const float[:, :, ::1] right,    # IN
-    const int32_t[:, ::1] runs,      # IN
-    double[:, :, ::1] sums,          # IN, OUT, by label
-    double[:, ::1] extra,            # IN, OUT
+    const float[:, :, :, ::1] left,     # IN, of some blocks
+    const float[:, :, :, ::1] right,    # IN
+    const int32_t[:, ::1] runs,         # IN, of all these blocks
+    const int64_t[::1] bounds,          # IN, where each block's runs begin
+    double[:, :, ::1] sums,             # IN, OUT, by label
+    double[:, ::1] extra,               # IN, OUT
     int n_threads,
 ) except -1:
-    cdef Py_ssize_t tile
-    for tile in prange(
-        left.shape[0], nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads
+    cdef Py_ssize_t n_right = right.shape[1], task
+    for task in prange(
+        left.shape[1] * n_right, nogil=True, schedule="dynamic", chunksize=1,
+        num_threads=n_threads,
     ):
-        _multiply_tile(left, right, runs, sums, extra, tile)
+        _multiply_tile(left, right, runs, bounds, sums, extra, task // n_right, task % n_right)
     return 0
 
 
 cdef void _multiply_tile(
-    const float[:, :, ::1] left, const float[:, :, ::1] right, const int32_t[:, ::1] runs,
-    double[:, :, ::1] sums, double[:, ::1] extra, Py_ssize_t tile,
+    const float[:, :, :, ::1] left, const float[:, :, :, ::1] right, const int32_t[:, ::1] runs,
+    const int64_t[::1] bounds, double[:, :, ::1] sums, double[:, ::1] extra, Py_ssize_t tile,
+    Py_ssize_t other,
 ) noexcept nogil:
     cdef float product[CELLS]
     cdef int32_t distances[CELLS]
     cdef int32_t bins[CELLS]
-    cdef Py_ssize_t other, i, r, c, start
-    cdef int32_t of_distance, of_bin, present
+    cdef Py_ssize_t b, i, r, c, start
+    cdef int32_t of_distance, of_bin, present = 0
     cdef double *target
-    for other in range(right.shape[0]):
-        present = 0
-        for r in range(TK_TILE_ROWS):
-            for c in range(TK_TILE_COLUMNS):
-                i = r * TK_TILE_COLUMNS + c
-                distances[i] = <int32_t>(other * TK_TILE_COLUMNS + c - tile * TK_TILE_ROWS - r)
-                bins[i] = length_bin(distances[i])
-                present |= 1 << bins[i]
-        for i in range(runs.shape[0]):
+    for r in range(TK_TILE_ROWS):
+        for c in range(TK_TILE_COLUMNS):
+            i = r * TK_TILE_COLUMNS + c
+            distances[i] = <int32_t>(other * TK_TILE_COLUMNS + c - tile * TK_TILE_ROWS - r)
+            bins[i] = length_bin(distances[i])
+            present |= 1 << bins[i]
+    for b in range(bounds.shape[0] - 1):
+        for i in range(bounds[b], bounds[b + 1]):
             start = runs[i, 0]
             of_distance, of_bin = runs[i, 3], runs[i, 4]
             tk_tile(
-                product, &left[tile, start, 0], TK_TILE_ROWS, &right[other, start, 0],
+                product, &left[b, tile, start, 0], TK_TILE_ROWS, &right[b, other, start, 0],
                 TK_TILE_COLUMNS, runs[i, 1] - start,
             )
             for r in range(TK_TILE_ROWS):

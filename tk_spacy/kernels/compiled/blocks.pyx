@@ -16,6 +16,7 @@ from libc.string cimport memset
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked, checked_range
+from tk_spacy.utils.prefetch cimport tk_prefetch
 from tk_spacy.kernels.template_kernel cimport NODE
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 
@@ -122,6 +123,33 @@ cdef class Block:
         self.view.distances, self.view.distance_names = &of_distances[0, 0], &names_2[0, 0]
         self.view.lengths = &of_lengths[0, 0]
         self.view.n_labels, self.view.n_distances = &counts_1[0], &counts_2[0]
+        cdef uint32_t[:, ::1] some_label = self._runs_with(of_labels)[0]
+        some, every = self._runs_with(of_distances)
+        cdef uint32_t[:, ::1] some_distance = some, all_distance = every
+        some, every = self._runs_with(of_lengths)
+        cdef uint32_t[:, ::1] some_length = some, all_length = every
+        self.view.some_label = &some_label[0, 0]
+        self.view.some_distance, self.view.all_distance = &some_distance[0, 0], &all_distance[0, 0]
+        self.view.some_length, self.view.all_length = &some_length[0, 0], &all_length[0, 0]
+
+    cdef object _runs_with(self, const uint8_t[:, ::1] codes):
+        """Which runs have a byte: in some of their parts, and in all; uint32[E, 256], bits."""
+        some_array = self._keep(np.zeros((codes.shape[0], 256), dtype=np.uint32))
+        all_array = self._keep(np.zeros((codes.shape[0], 256), dtype=np.uint32))
+        cdef uint32_t[:, ::1] of_some = some_array, of_all = all_array
+        cdef Py_ssize_t edge, i, start, n_equal
+        cdef uint32_t bit
+        for edge in range(codes.shape[0]):
+            for start in range(0, self.view.n, TK_RUN):
+                bit = <uint32_t>1 << (start // TK_RUN)
+                n_equal = 0
+                for i in range(start, min(start + <Py_ssize_t>TK_RUN, self.view.n)):
+                    of_some[edge, codes[edge, i]] |= bit
+                    n_equal += codes[edge, i] == codes[edge, start]
+                # The padding weighs 0: it has whatever the others have.
+                if n_equal == min(<Py_ssize_t>TK_RUN, self.view.n - start):
+                    of_all[edge, codes[edge, start]] |= bit
+        return some_array, all_array
 
     cdef object _code(self, table):
         """Bytes for int32[E, n]; 0 has a byte too, but code_of is never asked for it."""
@@ -165,12 +193,12 @@ cdef class Block:
                         row[size] = <int32_t>w
                         size += 1
                     of_local[j * n_groups + g, i] = <uint16_t>number[w]
-                table = self._keep(np.empty((max(size, 1), width), dtype=np.int32))
+                table = self._keep(np.empty((max(width, 1), max(size, 1)), dtype=np.int32))
                 values = table
                 for i in range(size):
                     number[row[i]] = -1
                     for w in range(width):
-                        values[i, w] = interner.values[row[i] * width + w]
+                        values[w, i] = interner.values[row[i] * width + w]
                 of_counts[j * n_groups + g] = size
                 of_pointers[j * n_groups + g] = <size_t>&values[0, 0]
         self.view.n_groups = <int>n_groups
@@ -179,59 +207,56 @@ cdef class Block:
         self.view.combinations = <const int32_t **>&of_pointers[0]
 
     cdef object _index_singles(self, nodes, singles):
-        cdef Py_ssize_t n_slots = len(nodes), n_columns = singles.shape[1], i, j, c, place
-        cdef Py_ssize_t most = n_slots * n_columns * self.view.n, n_distinct = 0
+        cdef Py_ssize_t n_slots = len(nodes), n_columns = singles.shape[1], n = self.view.n
+        cdef Py_ssize_t most = n_slots * n_columns * n, n_keys = 0, i, j, c, k, place
         cdef const int32_t[:, ::1] of_nodes = nodes, of_singles = singles
         cdef int32_t value, total = 0
-        all_keys = np.zeros(max(most, 1), dtype=np.uint64)
-        cdef uint64_t[::1] met = all_keys
+        # For each part, slot and column the number of its key, -1 for none.
+        cdef int32_t[::1] numbers = np.empty(max(most, 1), dtype=np.int32)
+        cdef uint64_t[::1] keys = np.empty(max(most, 1), dtype=np.uint64)
+        cdef int32_t[::1] counts = np.zeros(max(most, 1), dtype=np.int32)
+        # Numbers of the keys of a slot and column, by value.
+        cdef int32_t[::1] met = np.empty(2 * SIZE, dtype=np.int32)
+        cdef uint16_t[::1] positions = self._keep(np.empty(max(most, 1), dtype=np.uint16))
+        cdef Entry *entry
         for j in range(n_slots):
             for c in range(n_columns):
-                for i in range(self.view.n):
+                memset(&met[0], 255, 2 * BLOCK_SIZE * sizeof(int32_t))
+                for i in range(n):
+                    k = (j * n_columns + c) * n + i
                     value = of_singles[of_nodes[j, i], c]
-                    if value != 0:
-                        met[(j * n_columns + c) * self.view.n + i] = single_key(j, c, value)
-        # A table of all keys, to count the distinct ones, then one of the right size.
-        self._make_table(2 * most)
-        for i in range(most):
-            if met[i] != 0:
-                n_distinct += self._enter(met[i])
-        self._make_table(2 * n_distinct)
-        for i in range(most):
-            if met[i] != 0:
-                self._enter(met[i])
-        cdef int32_t[::1] starts = self._keep(np.zeros(self.view.n_keys, dtype=np.int32))
-        cdef int32_t[::1] counts = self._keep(np.zeros(self.view.n_keys, dtype=np.int32))
-        cdef uint16_t[::1] positions = self._keep(np.empty(max(most, 1), dtype=np.uint16))
-        for i in range(most):
-            if met[i] != 0:
-                counts[find_key(&self.view, met[i])] += 1
-        for place in range(self.view.n_keys):
-            starts[place] = total
-            total += counts[place]
-            counts[place] = 0
-        for i in range(most):
-            if met[i] != 0:
-                place = find_key(&self.view, met[i])
-                positions[starts[place] + counts[place]] = <uint16_t>(i % self.view.n)
-                counts[place] += 1
-        self.view.starts, self.view.counts = &starts[0], &counts[0]
+                    numbers[k] = -1
+                    if value == 0:
+                        continue
+                    place = (<uint32_t>value * <uint32_t>0x9E3779B9) >> 16
+                    place = place & (2 * BLOCK_SIZE - 1)
+                    while met[place] >= 0 and <int32_t>keys[met[place]] != value:
+                        place = (place + 1) & (2 * BLOCK_SIZE - 1)
+                    if met[place] < 0:
+                        met[place] = <int32_t>n_keys
+                        keys[n_keys] = single_key(j, c, value)
+                        n_keys += 1
+                    numbers[k] = met[place]
+                    counts[met[place]] += 1
+        self._make_table(2 * n_keys)
+        for k in range(n_keys):
+            entry = &self.view.entries[find_key(&self.view, keys[k])]
+            entry.key, entry.start, entry.count = keys[k], total, counts[k]
+            total += counts[k]
+            counts[k] = entry.start
+        for k in range(most):
+            if numbers[k] >= 0:
+                positions[counts[numbers[k]]] = <uint16_t>(k % n)
+                counts[numbers[k]] += 1
         self.view.positions = &positions[0]
 
     cdef object _make_table(self, Py_ssize_t wanted):
         cdef Py_ssize_t size = 16
         while size < wanted:
             size *= 2
-        self._table = np.zeros(size, dtype=np.uint64)
-        self.view.keys = &self._table[0]
-        self.view.n_keys = size
-
-    cdef bint _enter(self, uint64_t key) noexcept:
-        """Whether the key was not in the table yet."""
-        cdef Py_ssize_t place = find_key(&self.view, key)
-        cdef bint new = self._table[place] == 0
-        self._table[place] = key
-        return new
+        self._table = np.zeros(2 * size, dtype=np.uint64)
+        self.view.entries = <Entry *>&self._table[0]
+        self.view.n_entries = size
 
 
 def _check_columns(columns, kinds, n_nodes):
@@ -262,15 +287,12 @@ cdef void fill_group_row(
 
     row: uint8[padded], OUT.  table: uint8[SIZE], scratch.
     """
-    cdef Py_ssize_t at = slot * block.n_groups + group, i, w
-    cdef const int32_t *other = block.combinations[at]
+    cdef Py_ssize_t at = slot * block.n_groups + group, n = block.n_combinations[at], i, w
     cdef const uint16_t *ids = block.local_ids + at * block.padded
-    cdef int count
-    for i in range(block.n_combinations[at]):
-        count = 0
-        for w in range(width):
-            count += (values[w] == other[i * width + w]) & (values[w] != 0)
-        table[i] = <uint8_t>count
+    memset(table, 0, n)
+    for w in range(width):
+        if values[w] != 0:
+            tk_count_equal(block.combinations[at] + w * n, n, values[w], table)
     for i in range(block.n):
         row[i] = table[ids[i]]
     memset(row + block.n, 0, block.padded - block.n)
@@ -280,18 +302,17 @@ cdef void fill_single_row(
     const BlockView *block, int slot, int column, int32_t value, uint8_t *row
 ) noexcept nogil:
     """1 for each part whose node in a slot has the value of a single property, else 0."""
+    cdef Entry entry = block.entries[find_key(block, single_key(slot, column, value))]
     memset(row, 0, block.padded)
-    _add_single(block, slot, column, value, row)
+    _add_entry(block, &entry, row)
 
 
-cdef inline void _add_single(
-    const BlockView *block, int slot, int column, int32_t value, uint8_t *row
+cdef inline void _add_entry(
+    const BlockView *block, const Entry *entry, uint8_t *row
 ) noexcept nogil:
-    cdef uint64_t key = single_key(slot, column, value)
-    cdef Py_ssize_t place = find_key(block, key), i
-    if block.keys[place] == key:
-        for i in range(block.starts[place], block.starts[place] + block.counts[place]):
-            row[block.positions[i]] += 1
+    cdef Py_ssize_t i
+    for i in range(entry.start, entry.start + entry.count):
+        row[block.positions[i]] += 1
 
 
 cdef void build_row(
@@ -305,12 +326,21 @@ cdef void build_row(
     combination.
     """
     cdef const uint8_t *rows[MOST_PROPERTIES]
-    cdef int i, n = 0
+    cdef const Entry *found[MOST_PROPERTIES]
+    cdef int i, n = 0, n_found = 0
+    cdef const Entry *entry
+    # Looked up first: what they name comes from memory while rows are added up.
+    for i in range(n_singles):
+        if singles[i] != 0:
+            entry = &block.entries[find_key(block, single_key(slot, i, singles[i]))]
+            if entry.count:
+                tk_prefetch(block.positions + entry.start)
+                found[n_found] = entry
+                n_found += 1
     for i in range(n_kept):
         if kept[i] >= 0:
             rows[n] = block.rows + kept[i] * block.padded
             n += 1
     tk_add_rows(row, rows, n, skip, block.padded)
-    for i in range(n_singles):
-        if singles[i] != 0:
-            _add_single(block, slot, i, singles[i], row)
+    for i in range(n_found):
+        _add_entry(block, found[i], row)

@@ -114,17 +114,49 @@ class NodeGroups:
         nodes = checked("nodes", nodes, np.int32, None, self.n_properties)
         ids = np.empty((len(nodes), len(self.groups)), dtype=np.int32)
         for g, (columns, interner) in enumerate(zip(self.groups, self.interners)):
-            _encode(np.ascontiguousarray(nodes[:, columns]), interner, ids, g)
+            _encode(nodes, columns, interner, ids, g)
         return ids, np.ascontiguousarray(nodes[:, self.singles])
 
 
 cdef int _encode(
-    const int32_t[:, ::1] values,    # IN
+    const int32_t[:, ::1] nodes,     # IN
+    const int32_t[::1] columns,      # IN
     Interner interner,               # IN, OUT
     int32_t[:, ::1] ids,             # OUT
     Py_ssize_t g,
 ) except -1:
-    cdef Py_ssize_t i
-    for i in range(values.shape[0]):
-        ids[i, g] = interner.intern(&values[i, 0])
+    cdef Py_ssize_t i, w
+    cdef int32_t[::1] values = np.empty(columns.shape[0], dtype=np.int32)
+    for i in range(nodes.shape[0]):
+        for w in range(columns.shape[0]):
+            values[w] = nodes[i, columns[w]]
+        ids[i, g] = interner.intern(&values[0])
     return 0
+
+
+def first_equal(const int32_t[:, ::1] ids not None, const int32_t[:, ::1] singles not None):
+    """For each word the first that equals it in all properties: int32[r].
+
+    ids: int32[r, G], singles: int32[r, S], as NodeGroups.encode gives them.  Raises ValueError
+    where there are not as many of both.
+    """
+    cdef Py_ssize_t n_groups = ids.shape[1], n_singles = singles.shape[1], i, w
+    if ids.shape[0] != singles.shape[0]:
+        raise ValueError(f"{ids.shape[0]} ids for {singles.shape[0]} singles, expected as many")
+    cdef Interner interner = Interner(n_groups + n_singles)
+    cdef int32_t[::1] values = np.empty(max(1, n_groups + n_singles), dtype=np.int32)
+    found = np.empty(ids.shape[0], dtype=np.int32)
+    first_rows = np.empty(ids.shape[0], dtype=np.int32)
+    cdef int32_t[::1] out = found, first = first_rows
+    cdef int32_t number
+    for i in range(ids.shape[0]):
+        for w in range(n_groups):
+            values[w] = ids[i, w]
+        for w in range(n_singles):
+            values[n_groups + w] = singles[i, w]
+        number = <int32_t>interner.size
+        out[i] = interner.intern(&values[0])
+        if out[i] == number:
+            first[number] = <int32_t>i
+        out[i] = first[out[i]]
+    return found

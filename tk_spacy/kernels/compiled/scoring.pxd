@@ -8,15 +8,19 @@ from tk_spacy.kernels.compiled.row_cache cimport RowKeeper
 
 cdef class Runs:
     cdef int n_nodes, width, n_singles
-    cdef Py_ssize_t n_runs, n_parts, n_rows
+    cdef bint has_pairs
+    cdef Py_ssize_t n_runs, n_parts, n_rows, n_pairs
     cdef int32_t[:, :, ::1] kept, rest
     cdef int32_t[:, ::1] number
     cdef int32_t[::1] slots, rows, local, first_parts, first_rows
+    cdef int32_t[::1] first_pairs, pair_parts, distances, next_pairs, row_pairs
+    cdef int32_t[::1] last_parts, next_parts
 
     cdef bint add(
         self, RowKeeper keeper, const int32_t[:, ::1] ids, const int32_t[:, ::1] singles,
         const int32_t *part, const int32_t *node_columns,
     ) except -1
+    cdef void _pair(self, int32_t distance, int32_t head, int32_t arc) noexcept
     cdef int end(self) except -1
 
 

@@ -2,21 +2,22 @@
 
 Source: the paper's equation 3, f-hat, by the scheme of this package.  Support parts lie in
 blocks (blocks.pyx).  For each block, and for some parts at a time, the rows of the words that the
-parts name are added up; then each part is one pass over them.
+parts name are added up; then each part is one pass over them.  Arcs of one head and one modifier
+share a pass, whatever their labels (tk_pair_sums in simd.h).
 
 Parts are summed block by block, each sum one thread's own, and the blocks in order: results do not
 depend on the number of threads.  Weights and products are single precision, sums double.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.kernels.compiled.blocks cimport (
-    BLOCK_SIZE, MAX_SLOTS, NO_CODE, Block, BlockView, build_row, code_of, fill_group_row,
-    fill_single_row, tk_arc_sum, tk_edge, tk_part_sum,
+    BLOCK_SIZE, MAX_SLOTS, NO_CODE, TK_MOST_LABELS, Block, BlockView, await_row, build_row,
+    code_of, fill_group_row, fill_single_row, tk_edge, tk_pair, tk_pair_sums, tk_part_sum,
 )
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 from tk_spacy.kernels.compiled.row_cache cimport RowKeeper
@@ -60,7 +61,8 @@ cdef class CompiledParts:
         self.n_edges = len(kinds) - self.n_nodes
         if max(self.n_nodes, self.n_edges) > MAX_SLOTS:
             raise ValueError(f"{len(kinds)} slots, expected at most {MAX_SLOTS} of each kind")
-        # An arc's product fits 16 bits: the loop for it is twice as fast.
+        # An arc's product fits 16 bits: the loop for it is twice as fast, and scores a pair of
+        # words with all its labels.
         self.short_products = (
             (self.n_nodes, self.n_edges) == (2, 1)
             and 4 * (groups.n_properties + 1) ** 2 <= LARGEST_SHORT
@@ -112,7 +114,9 @@ cdef class CompiledParts:
     ) except -1:
         """Scores parts from start on, as many as there are rows kept for; returns the next one."""
         cdef Py_ssize_t i, b, stop = min(parts.shape[0], start + most)
-        cdef Runs runs = Runs(self.n_nodes, ids.shape[0], stop - start, self.keeper)
+        cdef Runs runs = Runs(
+            self.n_nodes, ids.shape[0], stop - start, self.keeper, self.short_products
+        )
         self.keeper.begin()
         for i in range(start, stop):
             if not runs.add(self.keeper, ids, singles, &parts[i, 0], &self.node_columns[0]):
@@ -198,11 +202,21 @@ cdef class CompiledParts:
         cdef const uint8_t *nodes[MAX_SLOTS]
         cdef tk_edge edges[MAX_SLOTS]
         for i in range(first, runs.first_rows[run + 1]):
+            if i + 1 < runs.first_rows[run + 1]:
+                slot, row = runs.slots[i + 1], runs.rows[i + 1]
+                await_row(
+                    block, slot, &runs.kept[slot, row, 0], runs.width, &runs.rest[slot, row, 0],
+                    runs.n_singles,
+                )
             slot, row = runs.slots[i], runs.rows[i]
             build_row(
                 block, slot, &runs.kept[slot, row, 0], runs.width, &runs.rest[slot, row, 0],
                 runs.n_singles, <uint8_t>self.skips[slot], rows + (i - first) * n,
             )
+        if self.short_products:
+            for i in range(runs.first_pairs[run], runs.first_pairs[run + 1]):
+                _score_pair(block, runs, i, parts, rows, sums)
+            return
         for i in range(runs.first_parts[run], runs.first_parts[run + 1]):
             for slot in range(self.n_nodes):
                 nodes[slot] = rows + runs.local[i * self.n_nodes + slot] * n
@@ -214,12 +228,42 @@ cdef class CompiledParts:
                     _code_edge(block, edge, parts[i, column], parts[i, column + 1], &edges[edge])
                     edge += 1
                     column += 2
-            if self.short_products:
-                sums[i] = tk_arc_sum(nodes[0], nodes[1], edges, block.weights, n)
-            else:
-                sums[i] = tk_part_sum(
-                    nodes, self.n_nodes, edges, self.n_edges, block.weights, n
-                )
+            sums[i] = tk_part_sum(nodes, self.n_nodes, edges, self.n_edges, block.weights, n)
+
+
+cdef void _score_pair(
+    const BlockView *block, Runs runs, Py_ssize_t pair, const int32_t[:, ::1] parts,
+    const uint8_t *rows, double *sums,
+) noexcept nogil:
+    """Scores all arcs of a pair of words; rows: those of the run."""
+    cdef int32_t i = runs.pair_parts[pair]
+    cdef int n, k
+    cdef int32_t of_parts[TK_MOST_LABELS]
+    cdef uint8_t labels[TK_MOST_LABELS]
+    cdef uint32_t some[TK_MOST_LABELS]
+    cdef double found[TK_MOST_LABELS]
+    cdef tk_edge edge
+    cdef tk_pair both
+    both.head = rows + runs.local[2 * i] * block.padded
+    both.modifier = rows + runs.local[2 * i + 1] * block.padded
+    _code_edge(block, 0, 0, parts[i, 2], &edge)
+    both.label, both.distance, both.length = edge.label, edge.distance, edge.length
+    both.of_distance, both.of_length = edge.of_distance, edge.of_length
+    both.some_distance = block.some_distance[edge.of_distance]
+    both.all_distance = block.all_distance[edge.of_distance]
+    both.some_length = block.some_length[edge.of_length]
+    both.all_length = block.all_length[edge.of_length]
+    while i >= 0:
+        n = 0
+        while i >= 0 and n < TK_MOST_LABELS:
+            of_parts[n] = i
+            labels[n] = _code_label(block, 0, parts[i, 1])
+            some[n] = block.some_label[labels[n]]
+            n += 1
+            i = runs.next_parts[i]
+        tk_pair_sums(&both, labels, some, n, block.weights, block.padded, found)
+        for k in range(n):
+            sums[of_parts[k]] = found[k]
 
 
 cdef class Runs:
@@ -228,9 +272,15 @@ cdef class Runs:
     Run r has the rows first_rows[r]..first_rows[r + 1] of `slots` and `rows` (the words), and the
     parts first_parts[r]..first_parts[r + 1]; `local` says for each part and node slot which of the
     run's rows it reads.
+
+    Of arcs (has_pairs) it also has the pairs first_pairs[r]..first_pairs[r + 1]: head, modifier and
+    distance.  pair_parts names the first arc of each, next_parts after each arc the next one, -1
+    for none: they differ in the label alone.
     """
 
-    def __init__(self, int n_nodes, Py_ssize_t n_words, Py_ssize_t n_parts, RowKeeper keeper):
+    def __init__(
+        self, int n_nodes, Py_ssize_t n_words, Py_ssize_t n_parts, RowKeeper keeper, bint has_pairs
+    ):
         self.n_nodes, self.width, self.n_singles = n_nodes, keeper.width, keeper.n_singles
         self.kept = np.empty((n_nodes, n_words, keeper.width), dtype=np.int32)
         self.rest = np.empty((n_nodes, n_words, max(1, keeper.n_singles)), dtype=np.int32)
@@ -240,7 +290,16 @@ cdef class Runs:
         self.local = np.empty(n_parts * n_nodes, dtype=np.int32)
         self.first_parts = np.zeros(n_parts + 2, dtype=np.int32)
         self.first_rows = np.zeros(n_parts + 2, dtype=np.int32)
-        self.n_runs = self.n_parts = self.n_rows = 0
+        self.n_runs = self.n_parts = self.n_rows = self.n_pairs = 0
+        self.has_pairs = has_pairs
+        if has_pairs:
+            self.first_pairs = np.zeros(n_parts + 2, dtype=np.int32)
+            self.pair_parts = np.empty(n_parts, dtype=np.int32)
+            self.last_parts = np.empty(n_parts, dtype=np.int32)
+            self.next_parts = np.full(n_parts, -1, dtype=np.int32)
+            self.next_pairs = np.empty(n_parts, dtype=np.int32)
+            self.distances = np.empty(n_parts, dtype=np.int32)
+            self.row_pairs = np.empty(n_parts * n_nodes, dtype=np.int32)
 
     cdef bint add(
         self, RowKeeper keeper, const int32_t[:, ::1] ids, const int32_t[:, ::1] singles,
@@ -266,16 +325,39 @@ cdef class Runs:
                 self.number[slot, row] = <int32_t>self.n_rows
                 self.slots[self.n_rows] = slot
                 self.rows[self.n_rows] = row
+                if self.has_pairs:
+                    self.row_pairs[self.n_rows] = -1
                 self.n_rows += 1
             self.local[self.n_parts * self.n_nodes + slot] = self.number[slot, row] - first
+        if self.has_pairs:
+            self._pair(part[2], self.number[0, part[0]], <int32_t>self.n_parts)
         self.n_parts += 1
         return True
+
+    cdef void _pair(self, int32_t distance, int32_t head, int32_t arc) noexcept:
+        """Adds an arc to its pair; head: its row, which knows the pairs that it is the head of."""
+        cdef int32_t modifier = self.local[2 * arc + 1], other, pair = self.row_pairs[head]
+        while pair >= 0:
+            other = self.pair_parts[pair]
+            if self.local[2 * other + 1] == modifier and self.distances[pair] == distance:
+                self.next_parts[self.last_parts[pair]] = arc
+                self.last_parts[pair] = arc
+                return
+            pair = self.next_pairs[pair]
+        pair = <int32_t>self.n_pairs
+        self.pair_parts[pair] = self.last_parts[pair] = arc
+        self.distances[pair] = distance
+        self.next_pairs[pair] = self.row_pairs[head]
+        self.row_pairs[head] = pair
+        self.n_pairs += 1
 
     cdef int end(self) except -1:
         """Ends the present run."""
         self.n_runs += 1
         self.first_parts[self.n_runs] = <int32_t>self.n_parts
         self.first_rows[self.n_runs] = <int32_t>self.n_rows
+        if self.has_pairs:
+            self.first_pairs[self.n_runs] = <int32_t>self.n_pairs
         return 0
 
 
@@ -338,11 +420,16 @@ cdef inline void _code_edge(
     out.label = block.labels + edge * block.padded
     out.distance = block.distances + edge * block.padded
     out.length = block.lengths + edge * block.padded
-    out.of_label = out.of_distance = out.of_length = NO_CODE
-    if label != 0:
-        out.of_label = code_of(block.label_names + edge * 256, block.n_labels[edge], label)
+    out.of_label = _code_label(block, edge, label)
+    out.of_distance = out.of_length = NO_CODE
     if distance != 0:
         out.of_distance = code_of(
             block.distance_names + edge * 256, block.n_distances[edge], distance
         )
         out.of_length = <uint8_t>length_bin(distance)
+
+
+cdef inline uint8_t _code_label(const BlockView *block, int edge, int32_t label) noexcept nogil:
+    if label == 0:
+        return NO_CODE
+    return code_of(block.label_names + edge * 256, block.n_labels[edge], label)
