@@ -19,7 +19,7 @@ from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabu
 from tk_spacy.parsers.biaffine.encoder import build_bilstm
 from tk_spacy.parsers.biaffine.loss import find_loss, log_softmax
 from tk_spacy.parsers.biaffine.model import build_biaffine_parser
-from tk_spacy.parsers.biaffine.recurrent import lstm, make_lstm
+from tk_spacy.parsers.biaffine.recurrent import BLOCK, lstm, lstm_states, make_lstm
 from tk_spacy.parsers.biaffine.scorer import (
     FAR,
     N_BUCKETS,
@@ -293,11 +293,13 @@ def plain_lstm(x: np.ndarray, inputs: np.ndarray, inner: np.ndarray, bias: np.nd
     return np.array(states)
 
 
-def test_lstm_equals_a_plain_loop_in_both_directions() -> None:
+@pytest.mark.parametrize("learns", [False, True])
+def test_lstm_equals_a_plain_loop_in_both_directions(learns: bool) -> None:
     rng, layout = np.random.default_rng(1), Layout.of(LENGTHS)
     inputs, inner, bias = (rng.standard_normal(s) for s in ((N_IN, 24), (2, 3, 12), (24,)))
     x = rng.standard_normal((sum(LENGTHS), N_IN))
-    found, _ = lstm(inputs, inner, bias, x, layout)
+    arguments = (inputs, inner, bias, x, layout)
+    found = lstm(*arguments)[0] if learns else lstm_states(*arguments)
     start = 0
     for length in LENGTHS:
         own = slice(start, start + length)
@@ -305,6 +307,19 @@ def test_lstm_equals_a_plain_loop_in_both_directions() -> None:
         left = plain_lstm(x[own][::-1], inputs[:, 12:], inner[1], bias[12:])[::-1]
         np.testing.assert_allclose(found[own], np.concatenate([right, left], axis=1), atol=1e-12)
         start += length
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("n", [1, 2, BLOCK, BLOCK + 1, 3 * BLOCK + 1, 150])
+def test_states_without_padding_are_those_with_it_to_the_last_bit(n: int, ordered: bool) -> None:
+    rng = np.random.default_rng(n)
+    lengths = rng.integers(2, 30, size=n)
+    layout = Layout.of(np.sort(lengths) if ordered else lengths)
+    width, rows = 16, int(lengths.sum())
+    shapes = ((N_IN, 8 * width), (2, width, 4 * width), (8 * width,), (rows, N_IN))
+    arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    padded, _ = lstm(*arguments, layout)
+    np.testing.assert_array_equal(lstm_states(*arguments, layout), padded)
 
 
 def test_lstm_layer_starts_with_open_forget_gates() -> None:

@@ -8,7 +8,7 @@ and since sentences of a batch are about as long as one another, padding is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,11 @@ from tk_spacy.parsers.biaffine.chance import generator, sentence_mask
 
 PARTS = ("input", "state", "bias")
 """The weights' names."""
+BLOCK = 12
+"""Rows that OpenBLAS multiplies side by side: to the last bit, the product of a row depends on its
+place in such a block alone."""
+GATE_ROWS = 256
+"""Rows whose gates are held at a time, about as many as a core's own cache has room for."""
 
 
 def make_lstm(width: int, *, dropout: float = 0.0) -> Model[Ragged, Ragged]:
@@ -55,10 +60,16 @@ def forward(
             (2, layout.sentences, model.get_dim("nO") // 2), rate
         )
     inputs, inner, bias = map(model.get_param, PARTS)
-    states, trace = lstm(inputs, inner, bias, x, layout, state_mask)
+    trace: Trace | None = None
+    if is_train:
+        states, trace = lstm(inputs, inner, bias, x, layout, state_mask)
+    else:
+        states = lstm_states(inputs, inner, bias, x, layout)
 
     def backprop(d_states: Ragged) -> Ragged:
-        d, gradient = lstm_gradient(inputs, inner, trace, d_states.dataXd)
+        # Who does not learn seldom asks for gradients.
+        known = lstm(inputs, inner, bias, x, layout)[1] if trace is None else trace
+        d, gradient = lstm_gradient(inputs, inner, known, d_states.dataXd)
         for name, value in gradient.items():
             model.inc_grad(name, value)
         if mask is not None:
@@ -142,6 +153,68 @@ def lstm(
         )  # fmt: skip
     result = xp.concatenate(_in_rows(out, layout), axis=1)
     return result, Trace(read, gates, cells, squashed, states, layout, state_mask)
+
+
+def lstm_states(inputs: Any, inner: Any, bias: Any, x: Any, layout: Layout) -> Any:
+    """The states that `lstm` finds, without a mask and without what a gradient needs.
+
+    A sentence that has ended is left out of further steps where it is shorter than those after it,
+    so that batches sorted by length cost little for their padding.  The products are the same to
+    the last bit as those of whole batches, since rows keep their places in blocks.
+    inputs, inner, bias, x, layout: as in `lstm`.
+    """
+    xp = get_array_module(x)
+    width = inner.shape[1]
+    n, steps = layout.sentences, layout.steps
+    # Of each step, the first sentence that has not ended.
+    firsts = np.searchsorted(np.maximum.accumulate(layout.lengths), np.arange(steps), side="right")
+    read, by_direction = _in_time(xp, x, layout), _by_direction(inputs)
+    bias = bias.reshape(2, 1, 4 * width)
+    some = max(1, GATE_ROWS // n)  # steps whose gates are held
+    held = xp.empty((2, some * n + 3 * BLOCK, 4 * width), dtype=x.dtype)
+    cells = xp.zeros((2, 2, n, width), dtype=x.dtype)  # by turns before and after a step
+    squashed = xp.empty((2, n, width), dtype=x.dtype)
+    out = xp.zeros((2, steps, n, width), dtype=x.dtype)
+    room = xp.empty((2, n, 4 * width), dtype=x.dtype)
+    step = _step_of(x).forward
+    start = 0
+    for t, first in enumerate(firsts.tolist()):
+        if t % some == 0:
+            own = firsts[t : t + some].tolist()
+            spans = [((t + i) * n + f, (t + i + 1) * n) for i, f in enumerate(own)]
+            spans = _blocks(spans, steps * n)
+            start = spans[0][0]
+            for a, b in spans:
+                gates = held[:, a - start : b - start]
+                xp.matmul(read[:, a:b], by_direction, out=gates)
+                gates += bias
+        if t:
+            ((a, b),) = _blocks([(first, n)], n)
+            xp.matmul(out[:, t - 1, a:b], inner, out=room[:, a:b])
+        place = t * n - start
+        step(
+            held[:, place + first : place + n], room[:, first:] if t else None,
+            cells[t % 2, :, first:], None, cells[1 - t % 2, :, first:],
+            squashed[:, first:], out[:, t, first:], None,
+        )  # fmt: skip
+    result: Any = xp.concatenate(_in_rows(out, layout), axis=1)
+    return result
+
+
+def _blocks(spans: Sequence[tuple[int, int]], end: int) -> list[tuple[int, int]]:
+    """Spans of rows, in order, as spans of whole blocks of all rows up to `end`.
+
+    None is of a single row, whose product is no matrix product, unless there is no other row.
+    """
+    found: list[tuple[int, int]] = []
+    for a, b in spans:
+        a, b = a - a % BLOCK, min(b + -b % BLOCK, end)
+        if b - a == 1 and a:
+            a -= BLOCK
+        if found and a <= found[-1][1]:
+            a = found.pop()[0]
+        found.append((a, b))
+    return found
 
 
 def lstm_gradient(
