@@ -372,7 +372,7 @@ def test_arc_and_label_scores_equal_a_plain_loop() -> None:
                 for label in range(N_LABELS):
                     assert own[label] == pytest.approx(left @ labels[:, label] @ right)
                 every = found.all_label_scores(start + m, 1, start, length)
-                np.testing.assert_allclose(every[0, h], own)
+                np.testing.assert_allclose(every[0, :, h], own)
             assert np.exp(log_softmax(scores[sentence, m]))[length:].sum() == 0  # no padding
         start += length
 

@@ -21,14 +21,37 @@ def log_softmax_parts(scores, sizes):
     """
     scores = checked("scores", scores, np.float32, None, None)
     ends = np.cumsum([0, *sizes], dtype=np.int64)
-    if len(ends) < 2 or (np.diff(ends) < 1).any() or ends[-1] > scores.shape[1]:
+    width = int(ends.max())
+    if len(ends) < 2 or (np.diff(ends) < 1).any() or width > scores.shape[1]:
         raise ValueError(f"sizes are {list(sizes)}, expected columns of {scores.shape[1]} scores")
-    out = np.empty((len(scores), ends[-1]), dtype=np.float32)
+    out = np.empty((len(scores), width), dtype=np.float32)
     _shift_parts(scores, ends, out)
     sums = np.empty((len(scores), len(ends) - 1), dtype=np.float32)
     _sum_parts(np.exp(out), ends, sums)
     _take_parts(np.log(sums, out=sums), ends, out)
     return out
+
+
+def log_sums(shifted):
+    """The logarithms float32[...] of the sums of exponentials along the last axis.
+
+    shifted: float32[..., n], n >= 1, the largest of each row 0.
+    Raises TypeError or ValueError for other arrays.
+    """
+    shifted = checked("shifted", shifted, np.float32, *[None] * max(np.ndim(shifted), 1))
+    *rows, n = shifted.shape
+    if not n:
+        raise ValueError("rows of no number have no sum")
+    sums = np.empty(rows, dtype=np.float32)
+    _sum_rows(np.exp(shifted).reshape(-1, n), sums.reshape(-1))
+    return np.log(sums, out=sums)
+
+
+cdef void _sum_rows(const float[:, ::1] values, float[::1] sums) noexcept:
+    cdef Py_ssize_t row
+    with nogil:
+        for row in range(values.shape[0]):
+            sums[row] = row_sum(&values[row, 0], values.shape[1])
 
 
 cdef void _shift_parts(
@@ -39,7 +62,7 @@ cdef void _shift_parts(
     with nogil:
         for row in range(scores.shape[0]):
             for part in range(ends.shape[0] - 1):
-                top = tk_row_max(&scores[row, ends[part]], ends[part + 1] - ends[part])
+                top = row_max(&scores[row, ends[part]], ends[part + 1] - ends[part])
                 for i in range(ends[part], ends[part + 1]):
                     out[row, i] = scores[row, i] - top
 
@@ -51,7 +74,7 @@ cdef void _sum_parts(
     with nogil:
         for row in range(values.shape[0]):
             for part in range(ends.shape[0] - 1):
-                sums[row, part] = tk_row_sum(
+                sums[row, part] = row_sum(
                     &values[row, ends[part]], ends[part + 1] - ends[part]
                 )
 
