@@ -446,8 +446,8 @@ class SentenceScores:
 
     def of_arcs(
         self, heads: NDArray[np.int32], labels: NDArray[np.integer[Any]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The same of each head, and of each label given the head: float64[k, n] both.
+    ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """The same of each head, float64[k, n], and of each label given the head, float32[k, n].
 
         NaN for an unknown label, -infinity for one that may not be.
         """
