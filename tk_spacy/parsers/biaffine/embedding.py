@@ -176,14 +176,13 @@ def forward(
     return Ragged(ops.xp.concatenate(parts, axis=1), lengths), backprop
 
 
-def _encoded(batch: Batch, reader: Reader) -> tuple[Int32, Int32]:
+def _encoded(batch: Batch, reader: Reader) -> Any:
     """What a reader finds of a batch's sentences, once for all networks that share it."""
     found = batch.encoded.get(id(reader))
     if found is None:
         # With the reader itself, so that no other one gets its id.
         found = batch.encoded[id(reader)] = reader, reader.encode_all(batch.sentences)
-    rows: tuple[Int32, Int32] = found[1]
-    return rows
+    return found[1]
 
 
 def init(
