@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,11 @@ from tk_spacy.parsers.biaffine.committee import members_of
 from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
 from tk_spacy.parsers.biaffine.training import train_biaffine_parser
+from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.pipeline.tk_biaffine import add_biaffine
 from tk_spacy.spacy_io.conversion import doc_from_sentence
+from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_types import Int32
 
 TRAIN = SENTENCES[:60]
 SHORT = replace(QUICK, epochs=3)
@@ -123,3 +127,25 @@ def test_trees_are_the_same_on_several_threads(monkeypatch: pytest.MonkeyPatch) 
         list(committee().kbest(NEW, k=4, inventory=LabelInventory(), n_threads=n)) for n in (1, 2)
     ]
     assert all(a.scores.tolist() == b.scores.tolist() for a, b in zip(*lists, strict=True))
+
+
+def test_networks_of_a_committee_look_words_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[int] = []
+    encode_all = Vocabulary.encode_all
+
+    def noting(self: Vocabulary, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
+        looked_up.append(len(sentences))
+        return encode_all(self, sentences)
+
+    parser = BiaffineParser.joined(alone())
+    assert parser is not None
+    monkeypatch.setattr(Vocabulary, "encode_all", noting)
+    parser.model.predict(Batch(NEW[:3]))
+    assert looked_up == [3]
+
+
+def test_opened_parsers_of_the_same_words_share_their_vocabulary() -> None:
+    first, second = (BiaffineParser.from_files(parser.to_files()) for parser in alone())
+    assert first.vocabulary is second.vocabulary
+    other = train_biaffine_parser(TRAIN[:10], settings=SHORT)
+    assert BiaffineParser.from_files(other.to_files()).vocabulary is not first.vocabulary

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +12,26 @@ import pytest
 from spacy.tokens import Doc
 from thinc.api import Adam, Model, NumpyOps
 from thinc.types import Ragged
+from threadpoolctl import threadpool_info
 
 from tk_spacy.errors import UserError
+from tk_spacy.parallel.threads import openmp_enabled
 from tk_spacy.parsers.arc_shares import ArcShares
+from tk_spacy.parsers.biaffine import recurrent
 from tk_spacy.parsers.biaffine.batch import Batch
 from tk_spacy.parsers.biaffine.batches import Layout, make_batches
 from tk_spacy.parsers.biaffine.embedding import build_treebank_embed, set_vocabulary
 from tk_spacy.parsers.biaffine.encoder import build_bilstm
 from tk_spacy.parsers.biaffine.loss import find_loss, log_softmax
 from tk_spacy.parsers.biaffine.model import build_biaffine_parser
-from tk_spacy.parsers.biaffine.recurrent import lstm, make_lstm
+from tk_spacy.parsers.biaffine.recurrent import (
+    BLOCK,
+    PARTS,
+    directions_apart,
+    lstm,
+    lstm_states,
+    make_lstm,
+)
 from tk_spacy.parsers.biaffine.scorer import (
     FAR,
     N_BUCKETS,
@@ -293,11 +305,13 @@ def plain_lstm(x: np.ndarray, inputs: np.ndarray, inner: np.ndarray, bias: np.nd
     return np.array(states)
 
 
-def test_lstm_equals_a_plain_loop_in_both_directions() -> None:
+@pytest.mark.parametrize("learns", [False, True])
+def test_lstm_equals_a_plain_loop_in_both_directions(learns: bool) -> None:
     rng, layout = np.random.default_rng(1), Layout.of(LENGTHS)
     inputs, inner, bias = (rng.standard_normal(s) for s in ((N_IN, 24), (2, 3, 12), (24,)))
     x = rng.standard_normal((sum(LENGTHS), N_IN))
-    found, _ = lstm(inputs, inner, bias, x, layout)
+    arguments = (inputs, inner, bias, x, layout)
+    found = lstm(*arguments)[0] if learns else lstm_states(*arguments)
     start = 0
     for length in LENGTHS:
         own = slice(start, start + length)
@@ -305,6 +319,64 @@ def test_lstm_equals_a_plain_loop_in_both_directions() -> None:
         left = plain_lstm(x[own][::-1], inputs[:, 12:], inner[1], bias[12:])[::-1]
         np.testing.assert_allclose(found[own], np.concatenate([right, left], axis=1), atol=1e-12)
         start += length
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("n", [1, 2, BLOCK, BLOCK + 1, 3 * BLOCK + 1, 150])
+def test_states_without_padding_are_those_with_it(n: int, ordered: bool) -> None:
+    rng = np.random.default_rng(n)
+    lengths = rng.integers(2, 30, size=n)
+    layout = Layout.of(np.sort(lengths) if ordered else lengths)
+    width, rows = 16, int(lengths.sum())
+    shapes = ((N_IN, 8 * width), (2, width, 4 * width), (8 * width,), (rows, N_IN))
+    arguments = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    padded, _ = lstm(*arguments, layout)
+    found = lstm_states(*arguments, layout)
+    np.testing.assert_allclose(found, padded, atol=2e-6)
+    (library, *_) = threadpool_info()
+    if library.get("architecture") in ("Haswell", "Zen"):  # whose blocks are known
+        np.testing.assert_array_equal(found, padded)
+
+
+def test_directions_side_by_side_learn_the_same_to_the_last_bit() -> None:
+    rng = np.random.default_rng(4)
+    layer = make_lstm(6, dropout=0.3)
+    x = rng.standard_normal((sum(LENGTHS), N_IN)).astype(np.float32)
+    d = rng.standard_normal((sum(LENGTHS), 12)).astype(np.float32)
+    lengths = np.array(LENGTHS, dtype=np.int32)
+    layer.initialize(X=Ragged(x, lengths))
+    found, threads = [], []
+
+    def noting(run: Callable[[slice], None]) -> None:
+        in_directions(lambda some: (threads.append((threading.get_ident(), some)), run(some))[1])
+
+    in_directions = recurrent._in_directions
+    for n_threads in (1, 2):
+        np.random.seed(0)  # noqa: NPY002  (whence thinc takes its masks)
+        with pytest.MonkeyPatch.context() as patch, directions_apart(n_threads):
+            patch.setattr(recurrent, "_in_directions", noting)
+            states, back = layer(Ragged(x, lengths), is_train=True)
+            read = back(Ragged(d, lengths))
+        arrays = [states.dataXd, read.dataXd, *(layer.get_grad(name) for name in PARTS)]
+        found.append([array.copy() for array in arrays])
+        for name in PARTS:
+            layer.set_grad(name, np.zeros_like(layer.get_grad(name)))
+    for own, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(own, other)
+    assert [some for _, some in threads[:2]] == [slice(0, 2)] * 2
+    if openmp_enabled():
+        assert len({thread for thread, _ in threads[2:]}) == 2
+
+
+def test_what_goes_wrong_in_the_second_direction_is_raised() -> None:
+    def run(some: slice) -> None:
+        if some.start == 1:
+            raise ArithmeticError("here")
+
+    with directions_apart(2):
+        if openmp_enabled():
+            with pytest.raises(ArithmeticError, match="here"):
+                recurrent._in_directions(run)
 
 
 def test_lstm_layer_starts_with_open_forget_gates() -> None:
@@ -352,7 +424,7 @@ def test_arc_and_label_scores_equal_a_plain_loop() -> None:
                 for label in range(N_LABELS):
                     assert own[label] == pytest.approx(left @ labels[:, label] @ right)
                 every = found.all_label_scores(start + m, 1, start, length)
-                np.testing.assert_allclose(every[0, h], own)
+                np.testing.assert_allclose(every[0, :, h], own)
             assert np.exp(log_softmax(scores[sentence, m]))[length:].sum() == 0  # no padding
         start += length
 

@@ -46,6 +46,17 @@ def test_compiled_step_equals_the_plain_one(with_mask: bool, first: bool, last: 
         np.testing.assert_allclose(own, expected, atol=4e-6)
 
 
+def test_one_direction_is_as_in_both() -> None:
+    gates, added, before = arrays(4 * WIDTH, 4 * WIDTH, WIDTH)
+    both = [array.copy() for array in arrays(*[WIDTH] * 4)]
+    alone = [array[1:].copy() for array in both]
+    own = gates[1:].copy()
+    lstm_step.forward(gates, added, before, None, *both)
+    lstm_step.forward(own, added[1:], before[1:], None, *alone)
+    for whole, part in zip([gates, *both], [own, *alone], strict=True):
+        np.testing.assert_array_equal(whole[1:], part)
+
+
 def test_a_step_by_hand() -> None:
     # One word, width 1: gates i, f, o of 0 are halves, the candidate is tanh(1).
     gates = np.array([[[0, 0, 0, 1]]] * 2, dtype=np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,6 +36,8 @@ class Batch:
     heads, labels: int[words], places of heads in the sentence and ids of labels, UNKNOWN where they
         are not known; None where there are no trees.
     targets: what is learnt in the place of the trees; None for the trees.
+    encoded: what readers of words have found of the sentences, by the readers' ids, each beside its
+        reader; networks that share one look it up here.
     """
 
     sentences: Sequence[Sentence]
@@ -45,6 +47,7 @@ class Batch:
     heads: Int | None = None
     labels: Int | None = None
     targets: Targets | None = None
+    encoded: dict[int, tuple[Any, Any]] = field(init=False, repr=False, default_factory=dict)
 
     @property
     def lengths(self) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.parsers.biaffine.label_changes import with_changed_labels
 from tk_spacy.trees.spanning import k_best_spanning_trees, max_spanning_tree
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -31,24 +32,8 @@ def k_best(
         where there are not enough trees.
     """
     heads, totals = k_best_spanning_trees(_square(arcs), k)
-    words = np.arange(heads.shape[1])
-    second = labels[words, heads, 1]
-    changed = np.where(second >= 0, totals[:, None] - margins[words, heads], -np.inf)
     quota = max(round(label_share * k), k - len(heads))
-    flat = changed.ravel()
-    order = np.argsort(-flat, kind="stable")[:quota]
-    order = order[np.isfinite(flat[order])]
-    tree, word = np.divmod(order, len(words))
-    ids = labels[words, heads, 0]
-    more = ids[tree].copy()
-    more[np.arange(len(order)), word] = second[tree, word]
-    scores = np.concatenate([totals, flat[order]])
-    best = np.argsort(-scores, kind="stable")[:k]
-    return (
-        np.concatenate([heads, heads[tree]])[best],
-        np.concatenate([ids, more])[best],
-        scores[best],
-    )
+    return with_changed_labels(heads, totals, labels, margins, k, quota)
 
 
 def _square(arcs: NDArray[np.floating[Any]]) -> Float64:

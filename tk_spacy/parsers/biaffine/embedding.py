@@ -7,7 +7,9 @@ FEATS attribute (see `vocabulary`).  In training single columns are left out, or
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 import srsly
@@ -27,6 +29,9 @@ NAME = "tk_treebank_embed"
 TABLES = ("words", "tags")
 SPREAD = 0.1
 """Of the numbers that a training of the parser starts from."""
+
+_OPENED: WeakValueDictionary[bytes, Vocabulary] = WeakValueDictionary()
+"""The vocabularies of opened models that are still in use, by a digest of what they hold."""
 
 
 class Reader(Protocol):
@@ -145,7 +150,7 @@ def forward(
 ) -> tuple[Ragged, Callable[[Ragged], Batch]]:
     """The embedded rows."""
     ops, tables = model.ops, tables_of(model)
-    both: list[Any] = list(map(ops.asarray, model.attrs["vocabulary"].encode_all(X.sentences)))
+    both: list[Any] = list(map(ops.asarray, _encoded(X, model.attrs["vocabulary"])))
     lengths = ops.asarray1i([len(sentence) + 1 for sentence in X.sentences])
     if is_train and model.attrs["column_dropout"]:
         rate = model.attrs["column_dropout"]
@@ -169,6 +174,15 @@ def forward(
         return X
 
     return Ragged(ops.xp.concatenate(parts, axis=1), lengths), backprop
+
+
+def _encoded(batch: Batch, reader: Reader) -> Any:
+    """What a reader finds of a batch's sentences, once for all networks that share it."""
+    found = batch.encoded.get(id(reader))
+    if found is None:
+        # With the reader itself, so that no other one gets its id.
+        found = batch.encoded[id(reader)] = reader, reader.encode_all(batch.sentences)
+    return found[1]
 
 
 def init(
@@ -197,4 +211,9 @@ def _serialize(_: Any, value: Vocabulary, name: str, model: Model) -> bytes:
 
 @deserialize_attr.register(Vocabulary)
 def _deserialize(_: Any, value: bytes, name: str, model: Model) -> Vocabulary:
-    return Vocabulary.from_dict(srsly.msgpack_loads(value))
+    # Parsers that differ in the seed alone know the same words, which are looked up once for all.
+    key = blake2b(value, digest_size=32).digest()
+    found = _OPENED.get(key)
+    if found is None:
+        found = _OPENED[key] = Vocabulary.from_dict(srsly.msgpack_loads(value))
+    return found

@@ -1,7 +1,7 @@
 """One step in time of an LSTM in single precision: everything but the matrix products.
 
-All arrays are float32 of both directions, [2, n, width] for n sentences, those of gates
-[2, n, 4 * width] (input, forget, output, candidate); each direction's rows stand one after the
+All arrays are float32 of one direction or both, [1 or 2, n, width] for n sentences, those of gates
+[1 or 2, n, 4 * width] (input, forget, output, candidate); each direction's rows stand one after the
 other.  `plain_step` does the same with any arrays.
 """
 
@@ -41,7 +41,7 @@ def forward(Rows gates, Rows added, Rows before, Rows mask, Rows cell, Rows squa
     if rows == 0 or width == 0:
         return
     with nogil:
-        for d in range(2):
+        for d in range(out.shape[0]):
             tk_lstm_step(
                 &gates[d, 0, 0],
                 NULL if added is None else &added[d, 0, 0],
@@ -75,7 +75,7 @@ def backward(Rows gates, Rows before, Rows mask, Rows squashed, Rows d_out, Rows
     if rows == 0 or width == 0:
         return
     with nogil:
-        for d in range(2):
+        for d in range(d_out.shape[0]):
             tk_lstm_back(
                 &gates[d, 0, 0], &before[d, 0, 0],
                 NULL if mask is None else &mask[d, 0, 0],
@@ -87,11 +87,11 @@ def backward(Rows gates, Rows before, Rows mask, Rows squashed, Rows d_out, Rows
 
 cdef Py_ssize_t _check(str name, Rows array, Py_ssize_t width, Rows like) except -1:
     """The rows of a direction, which must be as many as in `like`, one after the other."""
-    cdef Py_ssize_t rows = like.shape[1]
-    if array.shape[0] != 2 or array.shape[1] != rows or array.shape[2] != width:
+    cdef Py_ssize_t directions = like.shape[0], rows = like.shape[1]
+    if array.shape[0] != directions or array.shape[1] != rows or array.shape[2] != width:
         raise ValueError(
             f"{name} has shape ({array.shape[0]}, {array.shape[1]}, {array.shape[2]}), "
-            f"expected (2, {rows}, {width})"
+            f"expected ({directions}, {rows}, {width})"
         )
     cdef Py_ssize_t size = sizeof(float)
     if array.strides[2] != size or (rows > 1 and array.strides[1] != width * size):

@@ -35,13 +35,20 @@ from tk_spacy.parsers.biaffine.committee import (
 from tk_spacy.parsers.biaffine.decoding import best_tree, k_best
 from tk_spacy.parsers.biaffine.embedding import embedding_of
 from tk_spacy.parsers.biaffine.kind import FORMAT
-from tk_spacy.parsers.biaffine.label_choice import choose_labels
+from tk_spacy.parsers.biaffine.label_choice import (
+    choose_labels,
+    distinct_arcs,
+    pick_labels,
+    shift_arc_labels,
+    shift_labels,
+)
 from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import model_of
 from tk_spacy.parsers.biaffine.recent import Recent
 from tk_spacy.parsers.biaffine.roots import RootLabels
 from tk_spacy.parsers.biaffine.scorer import Scores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
+from tk_spacy.parsers.biaffine.softmax import log_sums
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.parsers.biaffine.weights import check_weights, take_old_weights, take_weights
 from tk_spacy.parsers.listing_parser import InventoryIds, checked_k
@@ -419,11 +426,11 @@ class SentenceScores:
             scores = self._scores.all_label_scores(
                 self._start + 1 + words.start, words.stop - words.start, self._start, n + 1
             )
-            scores = ops.to_numpy(scores)
-            self._roots.forbid_all(scores)
+            shifted = shift_labels(ops.to_numpy(scores), self._roots.forbidden)
             choose_labels(
-                log_softmax(scores), totals[words], labels[words], margins[words], second=second
-            )
+                shifted, log_sums(shifted), totals[words], labels[words], margins[words],
+                second=second,
+            )  # fmt: skip
         return totals, labels, margins
 
     def of_trees(
@@ -439,26 +446,21 @@ class SentenceScores:
 
     def of_arcs(
         self, heads: NDArray[np.int32], labels: NDArray[np.integer[Any]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The same of each head, and of each label given the head: float64[k, n] both.
+    ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """The same of each head, float64[k, n], and of each label given the head, float32[k, n].
 
         NaN for an unknown label, -infinity for one that may not be.
         """
-        n = len(self._arcs)
-        words = np.arange(n)
-        arcs, inverse = np.unique(words * (n + 1) + heads, return_inverse=True)
-        modifiers, governors = np.divmod(arcs, n + 1)
+        modifiers, governors, arcs = distinct_arcs(heads)
         ops: Any = self._scores.ops
         places: tuple[Any, Any] = (
             ops.asarray(self._start + 1 + modifiers),
             ops.asarray(self._start + governors),
         )
         scores = ops.to_numpy(self._scores.label_scores(*places))
-        self._roots.forbid(scores, governors == 0)
-        scores = log_softmax(scores)
-        known = labels >= 0
-        found = scores[inverse.reshape(heads.shape), np.where(known, labels, 0)]
-        return self._arcs[words, heads], np.where(known, found, np.nan)
+        shifted = shift_arc_labels(scores, governors, self._roots.forbidden)
+        found = pick_labels(shifted, log_sums(shifted), arcs, labels)
+        return self._arcs[np.arange(len(self._arcs)), heads], found
 
 
 RecentScores = Recent[SentenceScores]

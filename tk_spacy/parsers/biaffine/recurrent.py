@@ -8,7 +8,10 @@ and since sentences of a batch are about as long as one another, padding is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +19,18 @@ import numpy as np
 from thinc.api import Model, get_array_module
 from thinc.types import Ragged
 
+from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.parsers.biaffine import lstm_step, plain_step
 from tk_spacy.parsers.biaffine.batches import Layout
 from tk_spacy.parsers.biaffine.chance import generator, sentence_mask
 
 PARTS = ("input", "state", "bias")
 """The weights' names."""
+BLOCK = 12
+"""Rows that OpenBLAS multiplies side by side: to the last bit, the product of a row depends on its
+place in such a block alone."""
+GATE_ROWS = 256
+"""Rows whose gates are held at a time, about as many as a core's own cache has room for."""
 
 
 def make_lstm(width: int, *, dropout: float = 0.0) -> Model[Ragged, Ragged]:
@@ -55,10 +64,16 @@ def forward(
             (2, layout.sentences, model.get_dim("nO") // 2), rate
         )
     inputs, inner, bias = map(model.get_param, PARTS)
-    states, trace = lstm(inputs, inner, bias, x, layout, state_mask)
+    trace: Trace | None = None
+    if is_train:
+        states, trace = lstm(inputs, inner, bias, x, layout, state_mask)
+    else:
+        states = lstm_states(inputs, inner, bias, x, layout)
 
     def backprop(d_states: Ragged) -> Ragged:
-        d, gradient = lstm_gradient(inputs, inner, trace, d_states.dataXd)
+        # Who does not learn seldom asks for gradients.
+        known = lstm(inputs, inner, bias, x, layout)[1] if trace is None else trace
+        d, gradient = lstm_gradient(inputs, inner, known, d_states.dataXd)
         for name, value in gradient.items():
             model.inc_grad(name, value)
         if mask is not None:
@@ -122,26 +137,94 @@ def lstm(
     xp = get_array_module(x)
     width = inner.shape[1]
     n, steps = layout.sentences, layout.steps
-    read = _in_time(xp, x, layout)
-    gates = xp.empty((2, steps * n, 4 * width), dtype=x.dtype)
-    xp.matmul(read, _by_direction(inputs), out=gates)
-    gates += bias.reshape(2, 1, 4 * width)
-    gates = gates.reshape(2, steps, n, 4 * width)
+    read, weights = _in_time(xp, x, layout), _by_direction(inputs)
+    gates = xp.empty((2, steps, n, 4 * width), dtype=x.dtype)
     cells = xp.zeros((2, steps + 1, n, width), dtype=x.dtype)
     squashed = xp.empty((2, steps, n, width), dtype=x.dtype)
     states = xp.zeros((2, steps, n, width), dtype=x.dtype)  # as they are read
     out = xp.empty((2, steps, n, width), dtype=x.dtype)
     room = xp.empty((2, n, 4 * width), dtype=x.dtype)
     step = _step_of(x).forward
-    for t in range(steps):
-        if t:
-            xp.matmul(states[:, t], inner, out=room)
-        step(
-            gates[:, t], room if t else None, cells[:, t], state_mask, cells[:, t + 1],
-            squashed[:, t], out[:, t], states[:, t + 1] if t + 1 < steps else None,
-        )  # fmt: skip
+
+    def run(some: slice) -> None:
+        flat = gates[some].reshape(-1, steps * n, 4 * width)
+        xp.matmul(read[some], weights[some], out=flat)
+        flat += bias.reshape(2, 1, 4 * width)[some]
+        mask = None if state_mask is None else state_mask[some]
+        for t in range(steps):
+            if t:
+                xp.matmul(states[some, t], inner[some], out=room[some])
+            step(
+                gates[some, t], room[some] if t else None, cells[some, t], mask,
+                cells[some, t + 1], squashed[some, t], out[some, t],
+                states[some, t + 1] if t + 1 < steps else None,
+            )  # fmt: skip
+
+    _in_directions(run)
     result = xp.concatenate(_in_rows(out, layout), axis=1)
     return result, Trace(read, gates, cells, squashed, states, layout, state_mask)
+
+
+def lstm_states(inputs: Any, inner: Any, bias: Any, x: Any, layout: Layout) -> Any:
+    """The states that `lstm` finds, without a mask and without what a gradient needs.
+
+    A sentence that has ended is left out of further steps where it is shorter than those after it,
+    so that batches sorted by length cost little for their padding.  The products are the same to
+    the last bit as those of whole batches, since rows keep their places in blocks.
+    inputs, inner, bias, x, layout: as in `lstm`.
+    """
+    xp = get_array_module(x)
+    width = inner.shape[1]
+    n, steps = layout.sentences, layout.steps
+    # Of each step, the first sentence that has not ended.
+    firsts = np.searchsorted(np.maximum.accumulate(layout.lengths), np.arange(steps), side="right")
+    read, by_direction = _in_time(xp, x, layout), _by_direction(inputs)
+    bias = bias.reshape(2, 1, 4 * width)
+    some = max(1, GATE_ROWS // n)  # steps whose gates are held
+    held = xp.empty((2, some * n + 3 * BLOCK, 4 * width), dtype=x.dtype)
+    cells = xp.zeros((2, 2, n, width), dtype=x.dtype)  # by turns before and after a step
+    squashed = xp.empty((2, n, width), dtype=x.dtype)
+    out = xp.zeros((2, steps, n, width), dtype=x.dtype)
+    room = xp.empty((2, n, 4 * width), dtype=x.dtype)
+    step = _step_of(x).forward
+    start = 0
+    for t, first in enumerate(firsts.tolist()):
+        if t % some == 0:
+            own = firsts[t : t + some].tolist()
+            spans = [((t + i) * n + f, (t + i + 1) * n) for i, f in enumerate(own)]
+            spans = _blocks(spans, steps * n)
+            start = spans[0][0]
+            for a, b in spans:
+                gates = held[:, a - start : b - start]
+                xp.matmul(read[:, a:b], by_direction, out=gates)
+                gates += bias
+        if t:
+            ((a, b),) = _blocks([(first, n)], n)
+            xp.matmul(out[:, t - 1, a:b], inner, out=room[:, a:b])
+        place = t * n - start
+        step(
+            held[:, place + first : place + n], room[:, first:] if t else None,
+            cells[t % 2, :, first:], None, cells[1 - t % 2, :, first:],
+            squashed[:, first:], out[:, t, first:], None,
+        )  # fmt: skip
+    result: Any = xp.concatenate(_in_rows(out, layout), axis=1)
+    return result
+
+
+def _blocks(spans: Sequence[tuple[int, int]], end: int) -> list[tuple[int, int]]:
+    """Spans of rows, in order, as spans of whole blocks of all rows up to `end`.
+
+    None is of a single row, whose product is no matrix product, unless there is no other row.
+    """
+    found: list[tuple[int, int]] = []
+    for a, b in spans:
+        a, b = a - a % BLOCK, min(b + -b % BLOCK, end)
+        if b - a == 1 and a:
+            a -= BLOCK
+        if found and a <= found[-1][1]:
+            a = found.pop()[0]
+        found.append((a, b))
+    return found
 
 
 def lstm_gradient(
@@ -162,26 +245,74 @@ def lstm_gradient(
     d_cell = xp.zeros((2, n, width), dtype=d_result.dtype)
     back = xp.ascontiguousarray(inner.transpose(0, 2, 1))
     d_next = xp.empty((2, n, width), dtype=d_result.dtype)
+    weights = _by_direction(inputs).transpose(0, 2, 1)
+    d_inputs = xp.empty((2, len(inputs), 4 * width), dtype=d_result.dtype)
+    d_inner = xp.empty(inner.shape, dtype=d_result.dtype)
+    d_read = xp.empty((2, steps * n, len(inputs)), dtype=d_result.dtype)
     step = _step_of(d_result).backward
-    for t in range(steps - 1, -1, -1):
-        last = t == steps - 1
-        if not last:
-            xp.matmul(d_gates[:, t + 1], back, out=d_next)
-        step(
-            trace.gates[:, t], trace.cells[:, t], trace.state_mask, trace.squashed[:, t],
-            d_out[:, t], None if last else d_next, d_cell, d_gates[:, t],
-        )  # fmt: skip
-    flat = d_gates.reshape(2, steps * n, 4 * width)
-    states = trace.states.reshape(2, steps * n, width)
-    d_inputs = trace.x.transpose(0, 2, 1) @ flat
+
+    def run(some: slice) -> None:
+        mask = None if trace.state_mask is None else trace.state_mask[some]
+        for t in range(steps - 1, -1, -1):
+            last = t == steps - 1
+            if not last:
+                xp.matmul(d_gates[some, t + 1], back[some], out=d_next[some])
+            step(
+                trace.gates[some, t], trace.cells[some, t], mask, trace.squashed[some, t],
+                d_out[some, t], None if last else d_next[some], d_cell[some], d_gates[some, t],
+            )  # fmt: skip
+        flat = d_gates[some].reshape(-1, steps * n, 4 * width)
+        states = trace.states[some].reshape(-1, steps * n, width)
+        xp.matmul(trace.x[some].transpose(0, 2, 1), flat, out=d_inputs[some])
+        xp.matmul(states.transpose(0, 2, 1), flat, out=d_inner[some])
+        xp.matmul(flat, weights[some], out=d_read[some])
+
+    _in_directions(run)
     gradient = {
         "input": xp.concatenate([d_inputs[0], d_inputs[1]], axis=1),
-        "state": states.transpose(0, 2, 1) @ flat,
-        "bias": flat.sum(axis=1).reshape(-1),
+        "state": d_inner,
+        "bias": d_gates.reshape(2, steps * n, 4 * width).sum(axis=1).reshape(-1),
     }
-    d_read = flat @ _by_direction(inputs).transpose(0, 2, 1)
     left, right = _in_rows(d_read.reshape(2, steps, n, -1), layout)
     return left + right, gradient
+
+
+# Both directions at a time, where a thread is given to each
+
+
+_SECOND: ContextVar[ThreadPoolExecutor | None] = ContextVar("second", default=None)
+"""Where the direction from the right is worked on; None for the thread that asks."""
+
+
+@contextmanager
+def directions_apart(n_threads: int | None) -> Iterator[None]:
+    """While this lasts, both directions learn side by side where there are two threads for them.
+
+    Neither looks at the other's numbers, so these do not depend on it.
+    n_threads: None for all cores.
+    """
+    if effective_n_threads(n_threads) < 2:
+        yield
+        return
+    with ThreadPoolExecutor(1) as pool:
+        token = _SECOND.set(pool)
+        try:
+            yield
+        finally:
+            _SECOND.reset(token)
+
+
+def _in_directions(run: Callable[[slice], None]) -> None:
+    """Work on both directions, which are given as a slice of them."""
+    second = _SECOND.get()
+    if second is None:
+        run(slice(0, 2))
+        return
+    from_right = second.submit(run, slice(1, 2))
+    try:
+        run(slice(0, 1))
+    finally:
+        from_right.result()
 
 
 # Words of all sentences at each step, from the left and from the right: [2, steps, sentences, ...]

@@ -35,29 +35,14 @@ def root_labels_of(train: Sequence[Sentence], labels: Sequence[str]) -> tuple[st
 class RootLabels:
     """The labels that are kept to their places, as masks of what may not be.
 
-    not_under_root, not_elsewhere: bool[labels], nowhere True where nothing is restricted.
+    forbidden: uint8[2, labels], 1 for what an arc from the root may not have, and for what no other
+        arc may have; nowhere 1 where nothing is restricted.
     """
 
-    not_under_root: NDArray[np.bool_]
-    not_elsewhere: NDArray[np.bool_]
+    forbidden: NDArray[np.uint8]
 
     @classmethod
     def of(cls, labels: Sequence[str], root_labels: Sequence[str]) -> RootLabels:
         """Of a parser's labels; root_labels: as `root_labels_of` gives them."""
         is_root = np.isin(np.array(labels), np.array(root_labels, dtype=str))
-        return cls(~is_root & is_root.any(), is_root)
-
-    def forbid(self, scores: NDArray[np.floating], from_root: NDArray[np.bool_]) -> None:
-        """Take out of label scores [arcs, labels], in place, what may not be.
-
-        from_root: bool[arcs].
-        """
-        if self.not_elsewhere.any():
-            scores[from_root[:, None] & self.not_under_root] = -np.inf
-            scores[~from_root[:, None] & self.not_elsewhere] = -np.inf
-
-    def forbid_all(self, scores: NDArray[np.floating]) -> None:
-        """The same of scores [modifiers, heads, labels], whose first head is the root."""
-        if self.not_elsewhere.any():
-            scores[:, 0, self.not_under_root] = -np.inf
-            scores[:, 1:, self.not_elsewhere] = -np.inf
+        return cls(np.stack([~is_root & is_root.any(), is_root]).astype(np.uint8))

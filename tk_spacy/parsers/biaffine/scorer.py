@@ -166,16 +166,14 @@ class Scores:
         )
 
     def all_label_scores(self, modifier: int, modifiers: int, head: int, heads: int) -> Array:
-        """Scores [modifier, head, label] of all arcs between two runs of rows.
+        """Scores [modifier, label, head] of all arcs between two runs of rows.
 
         modifier, head: the first row of each; modifiers, heads: how many follow.
         """
         size = self.label_dep.shape[1]
         bent = self.label_dep[modifier : modifier + modifiers] @ self._weights["label"]
         found = bent.reshape(-1, size) @ self.label_head[head : head + heads].T
-        return get_array_module(found).ascontiguousarray(
-            found.reshape(modifiers, self.n_labels, heads).transpose(0, 2, 1)
-        )
+        return found.reshape(modifiers, self.n_labels, heads)
 
     # Gradients of the weights by name, and of the rows
 

@@ -60,8 +60,10 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
     def fit(
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> BiaffineParser:
-        """A parser trained on sentences, on one thread, and without a look at dev."""
-        return train_biaffine_parser(sentences, settings=self.settings, report=report)
+        """A parser trained on sentences, without a look at dev."""
+        return train_biaffine_parser(
+            sentences, settings=self.settings, n_threads=n_threads, report=report
+        )
 
     def fit_shares(
         self,
@@ -73,5 +75,5 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
     ) -> BiaffineParser:
         """The same by shares of arcs in the place of trees; see `arc_shares.LearnsShares`."""
         return train_biaffine_parser(
-            sentences, settings=self.settings, shares=shares, report=report
+            sentences, settings=self.settings, shares=shares, n_threads=n_threads, report=report
         )

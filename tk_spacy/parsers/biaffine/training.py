@@ -22,6 +22,7 @@ from tk_spacy.parsers.biaffine.embedding import embedding_of, encoding_once, set
 from tk_spacy.parsers.biaffine.loss import find_loss
 from tk_spacy.parsers.biaffine.model import model_of, scorer_of
 from tk_spacy.parsers.biaffine.parser import BiaffineParser
+from tk_spacy.parsers.biaffine.recurrent import directions_apart
 from tk_spacy.parsers.biaffine.roots import root_labels_of
 from tk_spacy.parsers.biaffine.settings import SEEDS, BiaffineSettings
 from tk_spacy.parsers.biaffine.targets import Targets
@@ -43,15 +44,18 @@ def train_biaffine_parser(
     *,
     settings: BiaffineSettings | None = None,
     shares: Sequence[ArcShares] | None = None,
+    n_threads: int | None = 1,
     report: StepReport | None = None,
 ) -> BiaffineParser:
     """A biaffine parser from sentences with trees.
 
     The rate falls to 0 at the end, so the last weights are the best ones, and no dev part is asked.
-    On one thread, since products of several are not the same to the last bit: the same sentences
-    and settings give the same weights byte for byte on the same machine.
+    Each product is made by one thread, since those of several are not the same to the last bit:
+    the same sentences and settings give the same weights byte for byte on the same machine.
     shares: of each sentence's arcs, to learn from in the place of its tree.
     Several networks are trained one after the other, each as a parser of its seed would be.
+    n_threads: of two, each works on one direction of the LSTM; None for all cores.  The weights
+        do not depend on it.
     report: called with the sentences learnt from so far, and their number over all epochs.
     Raises UserError where there are no sentences or one has no tree.
     """
@@ -63,7 +67,7 @@ def train_biaffine_parser(
             where = f"{sentence.path}:{sentence.line}: " if sentence.path else ""
             raise UserError(f"{where}no tree to train a parser on: HEAD is '_'")
     if settings.networks > 1:
-        return _train_committee(train, settings, shares, report)
+        return _train_committee(train, settings, shares, n_threads, report)
     model = model_of(settings)
     labels = labels_of(train)
     targets = None
@@ -85,7 +89,7 @@ def train_biaffine_parser(
         optimizer = Adam(
             rates, beta1=beta1, beta2=beta2, L2=0.0, grad_clip=CLIP, use_averages=False
         )
-        with encoding_once(model, train):
+        with encoding_once(model, train), directions_apart(n_threads):
             for ids in batches:
                 batch = make_batch([train[i] for i in ids], labels=labels)
                 if targets is not None:
@@ -117,6 +121,7 @@ def _train_committee(
     train: Sequence[Sentence],
     settings: BiaffineSettings,
     shares: Sequence[ArcShares] | None,
+    n_threads: int | None,
     report: StepReport | None,
 ) -> BiaffineParser:
     """As many parsers as the settings ask networks for, joined."""
@@ -128,7 +133,11 @@ def _train_committee(
                 report(before * of + done, settings.networks * of)
 
         own = replace(settings, networks=1, seed=(settings.seed + number) % SEEDS)
-        parsers.append(train_biaffine_parser(train, settings=own, shares=shares, report=on_step))
+        parsers.append(
+            train_biaffine_parser(
+                train, settings=own, shares=shares, n_threads=n_threads, report=on_step
+            )
+        )
     joined = BiaffineParser.joined(parsers)
     assert joined is not None  # they differ in their seeds alone
     curves = np.array([parser.about["curve"]["values"] for parser in parsers])

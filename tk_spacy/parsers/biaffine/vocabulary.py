@@ -34,7 +34,7 @@ MOST_KNOWN = 200_000
 """Words whose rows are remembered before all are forgotten."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Vocabulary:
     """The rows of both tables.
 

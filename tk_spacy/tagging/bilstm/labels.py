@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.parsers.biaffine.loss import log_softmax
+from tk_spacy.parsers.biaffine.softmax import log_softmax_parts
 from tk_spacy.tagging.bilstm.lemmas import EditRule, find_rule, frequent_rules, has_lemma
+from tk_spacy.tagging.bilstm.tag_choice import choose_tags
 from tk_spacy.treebank.conllu import Sentence, parse_feats
 from tk_spacy.utils.array_types import Int32
 
@@ -123,23 +124,19 @@ class Labels:
 
     def best_tags(self, scores: Scores) -> list[Tag]:
         """The most probable tags of each word, whose scores are float32[words, values]."""
-        parts = [log_softmax(part) for part in self.split(scores)]
-        n_tasks = len(self._pairs)
-        # A product with the values of each pair of UPOS and FEATS sums the logarithms of each.
-        pairs = np.concatenate(parts[:n_tasks], axis=1) @ self._parts_of_pairs
-        total = pairs.take(self._pair_of_tag, axis=1)
-        if self._has_xpos:
-            total += parts[n_tasks].take(self._xpos_of_tag, axis=1)
-        return [self.tags[i] for i in total.argmax(axis=1).tolist()]
+        # All tasks but that of the lemma's rule, the last one.
+        n_tasks = self._parts_of_tags.shape[1]
+        logs = log_softmax_parts(np.ascontiguousarray(scores), self.sizes[:n_tasks])
+        return [self.tags[i] for i in choose_tags(logs, self._parts_of_tags).tolist()]
 
     @cached_property
-    def _parts_of_pairs(self) -> Scores:
-        n_tasks, n_pairs = self._pairs.shape
-        starts = np.cumsum([0, *self.sizes[: n_tasks - 1]])
-        found = np.zeros((sum(self.sizes[:n_tasks]), n_pairs), dtype=np.float32)
-        for start, values in zip(starts.tolist(), self._pairs, strict=True):
-            found[start + values, np.arange(n_pairs)] = 1.0
-        return found
+    def _parts_of_tags(self) -> NDArray[np.int64]:
+        """The columns of each tag's values in the scores: int64[tags, tasks]."""
+        parts = self._pairs[:, self._pair_of_tag]
+        if self._has_xpos:
+            parts = np.concatenate([parts, self._xpos_of_tag[None]])
+        starts = np.cumsum([0, *self.sizes[: len(parts) - 1]])
+        return np.ascontiguousarray((parts + starts[:, None]).T)
 
     def rules_of(self, forms: Sequence[str], scores: Scores) -> list[str | None]:
         """The lemma of each form by the best rule that fits it; None where none does.

@@ -64,10 +64,13 @@ class BilstmTaggerSpec:
         n_threads: int | None,
         report: StepReport,
     ) -> None:
-        """Train a tagger on one thread, without a look at dev, and write its files."""
+        """Train a tagger, without a look at dev, and write its files."""
         from tk_spacy.tagging.bilstm.training import train_bilstm_tagger  # noqa: PLC0415
 
-        train_bilstm_tagger(train, settings=self.settings, report=report).write_files(directory)
+        tagger = train_bilstm_tagger(
+            train, settings=self.settings, n_threads=n_threads, report=report
+        )
+        tagger.write_files(directory)
 
     def open(self, directory: Path) -> BilstmTagger:
         """The tagger that `train` wrote."""

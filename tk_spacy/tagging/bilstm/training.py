@@ -17,6 +17,7 @@ from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.chance import seeded
 from tk_spacy.parsers.biaffine.embedding import encoding_once
 from tk_spacy.parsers.biaffine.loss import log_softmax
+from tk_spacy.parsers.biaffine.recurrent import directions_apart
 from tk_spacy.parsers.biaffine.training import BETAS, CLIP, SAMPLE, WARM_UP
 from tk_spacy.tagging.bilstm.labels import Labels, Scores
 from tk_spacy.tagging.bilstm.lemmas import SeenLemmas
@@ -33,13 +34,16 @@ def train_bilstm_tagger(
     train: Sequence[Sentence],
     *,
     settings: BilstmSettings | None = None,
+    n_threads: int | None = 1,
     report: StepReport = lambda done, of: None,
 ) -> BilstmTagger:
     """A tagger of the sentences' LEMMA, UPOS, XPOS and FEATS.
 
     The rate falls to 0 at the end, so the last weights are the best ones, and no dev part is asked.
-    On one thread, since products of several are not the same to the last bit: the same sentences
-    and settings give the same weights byte for byte on the same machine.
+    Each product is made by one thread, since those of several are not the same to the last bit:
+    the same sentences and settings give the same weights byte for byte on the same machine.
+    n_threads: of two, each works on one direction of the LSTM; None for all cores.  The weights
+        do not depend on it.
     report: called with the updates that are done, and their number.
     Raises UserError where no word has UPOS.
     """
@@ -58,7 +62,7 @@ def train_bilstm_tagger(
         optimizer = Adam(
             rates, beta1=beta1, beta2=beta2, L2=0.0, grad_clip=CLIP, use_averages=False
         )
-        with encoding_once(model, train):
+        with encoding_once(model, train), directions_apart(n_threads):
             for done, ids in enumerate(batches, start=1):
                 scores, backprop = model.begin_update(Batch([train[i] for i in ids]))
                 right = np.concatenate([targets[i] for i in ids])

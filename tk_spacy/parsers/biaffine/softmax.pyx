@@ -1,0 +1,92 @@
+"""Logarithms of the softmax of rows, of several softmaxes side by side.
+
+The same to the last bit as numpy's maxima, sums and differences; exponentials and logarithms are
+numpy's own, whose SIMD is faster than a compiler's.
+"""
+
+from libc.stdint cimport int64_t
+
+import numpy as np
+
+from tk_spacy.utils.array_checks import checked
+
+
+def log_softmax_parts(scores, sizes):
+    """The logarithms float32[n, values] of softmaxes side by side.
+
+    scores: float32[n, values].  sizes: columns of each softmax, at least one; they are as many as
+    there are scores, or the scores that follow are left out.
+    NaN where a number of the same softmax is NaN.
+    Raises TypeError or ValueError for other arrays.
+    """
+    scores = checked("scores", scores, np.float32, None, None)
+    ends = np.cumsum([0, *sizes], dtype=np.int64)
+    width = int(ends.max())
+    if len(ends) < 2 or (np.diff(ends) < 1).any() or width > scores.shape[1]:
+        raise ValueError(f"sizes are {list(sizes)}, expected columns of {scores.shape[1]} scores")
+    out = np.empty((len(scores), width), dtype=np.float32)
+    _shift_parts(scores, ends, out)
+    sums = np.empty((len(scores), len(ends) - 1), dtype=np.float32)
+    _sum_parts(np.exp(out), ends, sums)
+    _take_parts(np.log(sums, out=sums), ends, out)
+    return out
+
+
+def log_sums(shifted):
+    """The logarithms float32[...] of the sums of exponentials along the last axis.
+
+    shifted: float32[..., n], n >= 1, the largest of each row 0.
+    Raises TypeError or ValueError for other arrays.
+    """
+    shifted = checked("shifted", shifted, np.float32, *[None] * max(np.ndim(shifted), 1))
+    *rows, n = shifted.shape
+    if not n:
+        raise ValueError("rows of no number have no sum")
+    sums = np.empty(rows, dtype=np.float32)
+    _sum_rows(np.exp(shifted).reshape(-1, n), sums.reshape(-1))
+    return np.log(sums, out=sums)
+
+
+cdef void _sum_rows(const float[:, ::1] values, float[::1] sums) noexcept:
+    cdef Py_ssize_t row
+    with nogil:
+        for row in range(values.shape[0]):
+            sums[row] = row_sum(&values[row, 0], values.shape[1])
+
+
+cdef void _shift_parts(
+    const float[:, ::1] scores, const int64_t[::1] ends, float[:, ::1] out
+) noexcept:
+    cdef Py_ssize_t row, part, i
+    cdef float top
+    with nogil:
+        for row in range(scores.shape[0]):
+            for part in range(ends.shape[0] - 1):
+                top = row_max(&scores[row, ends[part]], ends[part + 1] - ends[part])
+                for i in range(ends[part], ends[part + 1]):
+                    out[row, i] = scores[row, i] - top
+
+
+cdef void _sum_parts(
+    const float[:, ::1] values, const int64_t[::1] ends, float[:, ::1] sums
+) noexcept:
+    cdef Py_ssize_t row, part
+    with nogil:
+        for row in range(values.shape[0]):
+            for part in range(ends.shape[0] - 1):
+                sums[row, part] = row_sum(
+                    &values[row, ends[part]], ends[part + 1] - ends[part]
+                )
+
+
+cdef void _take_parts(
+    const float[:, ::1] less, const int64_t[::1] ends, float[:, ::1] out
+) noexcept:
+    cdef Py_ssize_t row, part, i
+    cdef float own
+    with nogil:
+        for row in range(out.shape[0]):
+            for part in range(ends.shape[0] - 1):
+                own = less[row, part]
+                for i in range(ends[part], ends[part + 1]):
+                    out[row, i] -= own
