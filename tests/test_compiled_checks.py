@@ -46,7 +46,7 @@ from tk_spacy.parsers.sampling.search.tree_scores import crossing_scores, part_s
 from tk_spacy.parsers.sampling.search.updates import Learner
 from tk_spacy.parsers.spacy_transition.context_scores import ContextScores
 from tk_spacy.parsers.spacy_transition.tree_scores import score_trees
-from tk_spacy.trees.tree_rows import CheckedTrees, group_equal, invalid_trees, single_rooted
+from tk_spacy.trees.tree_rows import CheckedTrees, group_equal, invalid_trees
 from tk_spacy.utils.array_checks import checked, checked_range
 from tk_spacy.workflows.benchmark.loop_scoring import add_column_scores, add_pair_scores
 
@@ -201,11 +201,6 @@ def test_checks_changed_lists_keep_the_check_only_of_the_same_trees() -> None:
 
 def test_checks_checked_trees_hold_only_what_was_checked() -> None:
     trees = CheckedTrees(i32([2, 0, 2], [3, 0, 2], [0, 1, 2]))
-    assert trees.take(np.array([2, 0])).heads.tolist() == [[0, 1, 2], [2, 0, 2]]
-    assert trees.take(np.array([0, 1, 2])) is trees
-    assert trees.take(np.array([], dtype=np.intp)).heads.shape == (0, 3)
-    with pytest.raises(IndexError, match="out of bounds"):
-        trees.take(np.array([3]))
     for wrong, message in ((CYCLE, "back to it"), (i32([2, 0, 4]), "is 4, expected 0 to 3")):
         with pytest.raises(ValueError, match=message):
             CheckedTrees(wrong)
@@ -217,9 +212,6 @@ def test_checks_checked_trees_hold_only_what_was_checked() -> None:
         trees.heads = CYCLE
     with pytest.raises(ValueError, match=r"labels must be int32\[3, 3\]"):
         extract_parts(trees, LABELS, ARC)
-    found, bad = single_rooted(i32([2, 0, 2], [0, 0, 2], [2, 3, 1]))
-    assert found is None
-    assert bad.tolist() == [1, 2]
 
 
 def test_checks_parts_of_checked_trees_are_those_of_their_heads() -> None:

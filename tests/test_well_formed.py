@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference_repairs
 from test_cli import invoke
 from test_combiner import three_parsers
 from trainings import list_files, lists_training, options, treebank
@@ -17,7 +18,9 @@ from tk_spacy.evaluation.well_formed import count_violations, word_facts
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
+from tk_spacy.kbest.repairs import Repairing
 from tk_spacy.kbest.well_formed import (
+    REPAIRED,
     best_formed,
     best_formed_list,
     count_broken,
@@ -31,7 +34,7 @@ from tk_spacy.reranker.penalties import GRID, Penalties, tune_penalties
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.reranker.training import combine_lists, train_reranker
 from tk_spacy.treebank.conllu import Sentence, check_tree, load_treebank
-from tk_spacy.trees.constraints import KINDS, OBJECTS, SUBJECTS
+from tk_spacy.trees.constraints import KINDS, OBJECTS, SUBJECTS, constraint_rules, kind_bits
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train.pipeline import train_pipeline
 
@@ -108,6 +111,76 @@ def test_a_repair_lifts_what_hangs_on_a_leaf() -> None:
     found = repaired(trees, tags=tags)
     assert shown(found)[1:] == [([2, 0, 2, 2], "nsubj root case nmod")]
     np.testing.assert_allclose(found.scores[1], trees.scores[0] + [0.0, np.log(0.5)])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_repairs_are_those_of_plain_code(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    n, k = int(generator.integers(1, 9)), int(generator.integers(1, 9))
+    names = ["nsubj", "obj", "punct", "case", "aux", "det", "conj", "obl", "fixed", "root"]
+    inventory = LabelInventory(generator.permutation(names).tolist())
+    trees = []
+    for _ in range(k):
+        order = generator.permutation(n)
+        heads = [0] * n
+        for i in range(1, n):
+            heads[order[i]] = int(order[generator.integers(max(0, i - 2), i)]) + 1
+        own = ["root" if h == 0 else str(generator.choice(names[:9])) for h in heads]
+        trees.append((heads, " ".join(own)))
+    given = a_list(*trees, inventory=inventory)
+    tags = tuple(generator.choice(["NOUN", "VERB", "ADP", "DET", "PUNCT", "PROPN"], n).tolist())
+    words = word_facts(sentence(trees[0], tags=tags))
+    scores = generator.integers(0, 3, len(given)).astype(float)
+    for kinds in (KINDS, KINDS[3:9], [SUBJECTS, OBJECTS, "rel-upos-case"]):
+        expected, known = [], set(map(str, shown(given)))
+        if count_broken(given, words, kinds)[int(scores.argmax())]:
+            for row in np.argsort(-scores, kind="stable")[:REPAIRED].tolist():
+                one = reference_repairs.repaired(given, row, words, kinds)
+                text = str((one.heads.tolist(), " ".join(inventory.decode(one.labels))))
+                if text not in known:
+                    known.add(text)
+                    expected.append(one)
+        found = needed_repairs(given, scores, words, kinds)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert one.origin == other.origin
+            for a, b in zip((one.heads, one.labels), (other.heads, other.labels), strict=True):
+                assert a.dtype == b.dtype == np.int32
+                assert a.tolist() == b.tolist()
+            assert one.changes.tolist() == other.changes.tolist()  # to the bit
+
+
+def test_repairs_refuse_arrays_that_do_not_fit() -> None:
+    words = word_facts(sentence())
+    heads, labels = np.array([[2, 0, 2, 2]], dtype=np.int32), np.zeros((1, 4), dtype=np.int32)
+    numbers, ranks = np.zeros(1, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+
+    def made(**changes):
+        arrays = {"heads": heads, "labels": labels, "relations": numbers, **changes}
+        return Repairing(
+            *arrays.values(), words.misfits, words.flags, constraint_rules(), kind_bits(KINDS)
+        )
+
+    for changes, message in (
+        ({"heads": heads - 3}, r"heads\[0, 0\] is -1"),
+        ({"heads": heads + 3}, r"heads\[0, 0\] is 5, expected 0 to 4"),
+        ({"heads": heads[:, :3]}, "labels must be"),
+        ({"labels": labels + 1}, r"labels\[0, 0\] is 1, expected 0 to 0"),
+        ({"heads": heads[:0], "labels": labels[:0]}, "no candidates"),
+        ({"heads": heads[:, :3], "labels": labels[:, :3]}, "misfits must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            made(**changes)
+    for row in (-1, 1):
+        with pytest.raises(IndexError, match=f"no candidate {row} of 1"):
+            made().is_broken(row)
+        with pytest.raises(IndexError, match=f"no candidate {row} of 1"):
+            made().repaired(row, ranks, 0.5, 3)
+    with pytest.raises(ValueError, match="ranks must be"):
+        made().repaired(0, ranks[:0], 0.5, 3)
+    # Heads in a circle are no trees, and end all the same.
+    circle = np.array([[2, 3, 4, 1]], dtype=np.int32)
+    assert len(made(heads=circle).repaired(0, ranks, 0.5, 3)) == 3
 
 
 def test_lists_whose_best_tree_is_well_formed_need_no_repairs() -> None:

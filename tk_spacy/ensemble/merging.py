@@ -14,11 +14,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kbest.candidates import CandidateList, in_batches, joined, lengths_of, rescored
+from tk_spacy.kbest.list_arrays import arrange_lists
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.tree_rows import group_equal
 
 T = TypeVar("T")
 Proposed = Mapping[int, Sequence[CandidateList]]
@@ -74,26 +74,19 @@ class MergedSource:
         proposed: of some sources or all.
         """
         places = sorted(proposed)
-        if len(places) == 1:
+        if len(places) == 1 or not sentences:
             return list(proposed[places[0]])
-        each = zip(*(proposed[i] for i in places), strict=True)
-        lists = [merge(own, k=k) for own in each]
-        scores = self._scores(sentences, lists, places)
-        return [
-            trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
-            for trees, own in zip(lists, scores, strict=True)
-        ]
+        each = list(zip(*(proposed[i] for i in places), strict=True))
+        return self._completed(sentences, merge_lists(each, k=k), places)
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[np.ndarray]:
         """The scores of all parsers: float64[k, n_names] for each sentence."""
-        return self._scores(sentences, lists, range(len(self.sources)))
-
-    def _scores(
-        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList], places: Sequence[int]
-    ) -> list[np.ndarray]:
-        questions = {i: partial(self.sources[i].score, sentences, lists) for i in places}
+        questions = {
+            place: partial(source.score, sentences, lists)
+            for place, source in enumerate(self.sources)
+        }
         columns = self._asked(questions).values()
         return [np.concatenate(rows, axis=1) for rows in zip(*columns, strict=True)]
 
@@ -109,6 +102,19 @@ class MergedSource:
         found = answers([partial(timed, i) for i in questions], n_threads=self._n_threads)
         return dict(zip(questions, found, strict=True))
 
+    def _completed(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList], places: Sequence[int]
+    ) -> list[CandidateList]:
+        """The lists with the scores of some sources that they lack."""
+        counts = [len(trees.heads) for trees in lists]
+        questions = {i: partial(self.sources[i].score, sentences, lists) for i in places}
+        columns = self._asked(questions).values()
+        if any([len(scores) for scores in of_source] != counts for of_source in columns):
+            raise ValueError("a source has scored other trees than it was asked for")
+        own = np.concatenate([np.concatenate(of_source) for of_source in columns], axis=1)
+        known = np.concatenate([trees.scores for trees in lists])
+        return rescored(lists, np.where(np.isnan(known), own, known))
+
 
 def _proposed(source: ParserSource, sentences: Sequence[Sentence], k: int) -> list[CandidateList]:
     return list(source.candidates(sentences, k=k))
@@ -119,40 +125,58 @@ def merge(lists: Sequence[CandidateList], *, k: int) -> CandidateList:
 
     Scores that no list knows are NaN.
     """
+    return merge_lists([lists], k=k)[0]
+
+
+def merge_lists(proposed: Sequence[Sequence[CandidateList]], *, k: int) -> list[CandidateList]:
+    """As `merge`, for the lists of each of several sentences.
+
+    Raises ValueError for lists of several inventories or of other words, CandidateError where one
+    that was made by hand holds no tree.
+    """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
-    if any(trees.inventory is not lists[0].inventory for trees in lists):
+    if not proposed:
+        return []
+    names = [trees.sources for trees in proposed[0]]
+    if any([trees.sources for trees in lists] != names for lists in proposed):
+        return [merge(lists, k=k) for lists in proposed]
+    parts = [trees for lists in proposed for trees in lists]
+    inventory, lengths = parts[0].inventory, lengths_of(parts).reshape(len(proposed), -1)
+    if any(trees.inventory is not inventory for trees in parts):
         raise ValueError("lists must share one LabelInventory")
-    heads = np.concatenate([trees.heads for trees in lists])
-    labels = np.concatenate([trees.labels for trees in lists])
-    starts = np.cumsum([0, *map(len, lists)]).tolist()
-    sources = [name for trees in lists for name in trees.sources]
-    columns = np.cumsum([0, *(len(trees.sources) for trees in lists)]).tolist()
-    scores = np.full((len(heads), len(sources)), np.nan)
-    own: dict[str, int] = {}
-    for i, trees in enumerate(lists):
-        scores[starts[i] : starts[i + 1], columns[i] : columns[i + 1]] = trees.scores
-        for name, row in {trees.sources[0]: trees.base, **trees.bases}.items():
-            own[name] = starts[i] + row
-    # A parser's own trees come first, whatever their scores, and of all the main parser's.
-    main, first = own[sources[0]], set(own.values())
-    ranked = sorted(
-        (0 if starts[i] + row in first else row + 1, i, starts[i] + row != main, starts[i] + row)
-        for i, trees in enumerate(lists)
-        for row in range(len(trees))
+    if (lengths != lengths[:, :1]).any():
+        raise ValueError("lists of one sentence have different numbers of words")
+    sources = tuple(name for of_part in names for name in of_part)
+    own = [_own_rows(lists) for lists in proposed]
+    made = arrange_lists(
+        *joined(parts),
+        np.concatenate([trees.scores.ravel() for trees in parts]),
+        np.cumsum([0, *map(len, parts)], dtype=np.intp),
+        lengths[:, 0].copy(),
+        columns=[len(of_part) for of_part in names],
+        own=[list(rows.values()) for rows in own],
+        n_labels=len(inventory),
+        k=k,
+        in_turn=True,
     )
-    group, _ = group_equal(heads, labels)
-    kept = list(dict.fromkeys(int(group[row]) for *_, row in ranked))[:k]
-    rows = np.flatnonzero(np.isin(group, kept))
-    place = {int(group[row]): i for i, row in reversed(list(enumerate(rows.tolist())))}
-    del own[sources[0]]
-    found = {name: place.get(int(group[row])) for name, row in own.items()}
-    return CandidateList.from_arrays(
-        heads[rows],
-        labels[rows],
-        scores[rows],
-        inventory=lists[0].inventory,
-        sources=sources,
-        base=place[int(group[main])],
-        bases={name: row for name, row in found.items() if row is not None},
-    )
+    if made is None:
+        for trees in parts:
+            trees.check()
+        raise ValueError("no list without trees and sources can be merged")
+    return [
+        CandidateList.of_arranged(item, inventory, sources, list(rows)[1:])
+        for item, rows in zip(made, own, strict=True)
+    ]
+
+
+def _own_rows(lists: Sequence[CandidateList]) -> dict[str, int]:
+    """The own trees of the sources among those of all their lists, the main one first."""
+    rows: dict[str, int] = {}
+    start = 0
+    for trees in lists:
+        rows[trees.sources[0]] = start + trees.base
+        for name, row in trees.bases.items():
+            rows[name] = start + row
+        start += len(trees.heads)
+    return rows

@@ -7,16 +7,17 @@ words has millions of candidate arcs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tk_spacy.errors import CandidateError
+from tk_spacy.kbest.list_arrays import arrange_lists, arrange_one
 from tk_spacy.treebank.conllu import Sentence, check_tree
-from tk_spacy.trees.tree_rows import CheckedTrees, check_labels, group_equal, single_rooted
+from tk_spacy.trees.tree_rows import CheckedTrees, check_labels, invalid_trees
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -33,6 +34,9 @@ BATCH_CELLS = 1 << 22
 """Words of all trees of all their lists, at most: some 32 MB of heads and labels."""
 
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from tk_spacy.kbest.list_arrays import Arranged
 
 
 class LabelInventory:
@@ -224,62 +228,105 @@ class CandidateList:
         Raises CandidateError, saying which candidate, where a row is no tree with a single root;
         TypeError or ValueError for other arrays, and for a base or a label that there is none of.
         """
-        heads = checked("heads", heads, np.int32, None, None)
-        labels = checked("labels", labels, np.int32, *heads.shape)
-        scores = checked("scores", scores, np.float64, None, None)
-        if k is not None and k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
-        trees, bad = single_rooted(heads)
-        if trees is None:
-            row = int(bad[0])
-            raise CandidateError(f"candidate {row + 1} of {len(heads)}: {check_tree(heads[row])}")
-        if scores.shape != (len(heads), len(sources)):
-            raise ValueError(f"scores must be {(len(heads), len(sources))}, got {scores.shape}")
-        check_labels(labels, len(inventory))
-        for row in (base, *(bases or {}).values()):
-            if not 0 <= row < len(heads):
-                raise ValueError(f"base must be a row from 0 to {len(heads) - 1}, got {row}")
-        group, first = group_equal(heads, labels)
-        if len(first) < len(heads):
-            merged = scores[first]
-            # fmax passes over NaN, so a tree scored by one source only keeps that score.
-            np.fmax.at(merged, group, scores)
-            scores = merged
-        own = {name: int(group[row]) for name, row in (bases or {}).items()}
-        base = int(group[base])
-        order = _by_main_score(scores)
-        if k is not None and k < len(order):
-            needed = list(dict.fromkeys([base, *own.values()]))[:k]
-            others = [row for row in order.tolist() if row not in needed][: k - len(needed)]
-            order = order[np.isin(order, needed + others)]
-        place = {row: i for i, row in enumerate(order.tolist())}
-        rows = first[order]
-        trees = trees.take(rows)
-        return cls(
-            heads=trees.heads,
-            labels=labels[rows],
-            inventory=inventory,
-            sources=tuple(sources),
-            scores=scores[order],
-            base=place[base],
-            bases={name: place[row] for name, row in own.items() if row in place},
-            checked=trees,
+        own = (base,) if bases is None else (base, *bases.values())
+        made = None
+        if (k is None or k > 0) and np.shape(scores) == (len(heads), len(sources)):
+            made = arrange_one(heads, labels, scores, own, n_labels=len(inventory), k=k)
+        if made is None:
+            _refuse(heads, labels, scores, own, len(inventory), len(sources), k)
+        return cls.of_arranged(made, inventory, tuple(sources), tuple(bases or ()))
+
+    @classmethod
+    def from_flat(
+        cls,
+        heads: Int32,
+        labels: Int32,
+        scores: Float64,
+        *,
+        counts: Sequence[int],
+        lengths: Sequence[int],
+        inventory: LabelInventory,
+        sources: Sequence[str],
+    ) -> list[CandidateList]:
+        """As `from_arrays`, for many sentences whose trees stand one after the other.
+
+        heads, labels: int32[cells], the words of one tree after the other, list by list.
+        scores: float64[trees, n_sources].  counts: trees of each sentence, whose first one is the
+        base.  lengths: words of each sentence.
+        """
+        starts, made = np.cumsum([0, *counts], dtype=np.intp), None
+        if np.shape(scores) == (starts[-1], len(sources)):
+            made = arrange_lists(
+                heads, labels, np.ravel(scores), starts, np.array(lengths, dtype=np.intp),
+                columns=[len(sources)], n_labels=len(inventory),
+            )  # fmt: skip
+        if made is None:
+            ends = np.cumsum(np.multiply(counts, lengths))[:-1]
+            for own_heads, own_labels, own_scores, n in zip(
+                np.split(heads, ends), np.split(labels, ends), np.split(scores, starts[1:-1]),
+                lengths, strict=True,
+            ):  # fmt: skip
+                cls.from_arrays(
+                    own_heads.reshape(-1, n), own_labels.reshape(-1, n), own_scores,
+                    inventory=inventory, sources=sources,
+                )  # fmt: skip
+            raise ValueError("arrays of lists do not fit each other")
+        names = tuple(sources)
+        return [cls.of_arranged(item, inventory, names) for item in made]
+
+    @classmethod
+    def of_arranged(
+        cls,
+        arranged: Arranged,
+        inventory: LabelInventory,
+        sources: tuple[str, ...],
+        own: Iterable[str] = (),
+    ) -> CandidateList:
+        """A list of what `list_arrays` has made, which needs no other check.
+
+        own: names of the further own trees.
+        """
+        trees, labels, scores, (base, *places) = arranged
+        bases = {name: row for name, row in zip(own, places, strict=True) if row >= 0}
+        return cls._new(trees.heads, labels, inventory, sources, scores, base, bases, trees)
+
+    @classmethod
+    def _new(cls, *values: Any) -> CandidateList:
+        """A list of all its fields, which are known to fit."""
+        made = cls.__new__(cls)
+        for set_field, value in zip(_SETTERS, values, strict=True):
+            set_field(made, value)
+        return made
+
+    def check(self) -> None:
+        """Raises CandidateError or ValueError for what no method of the class would have made."""
+        self.from_arrays(
+            self.heads, self.labels, self.scores, inventory=self.inventory, sources=self.sources
         )
+
+    def with_sources(self, sources: Sequence[str]) -> CandidateList:
+        """The same list with other names of its sources.  Raises ValueError for another number."""
+        if len(sources) != len(self.sources):
+            raise ValueError(f"{len(sources)} names, expected {len(self.sources)} of sources")
+        return self._new(
+            self.heads, self.labels, self.inventory, tuple(sources), self.scores, self.base,
+            self.bases, self.checked,
+        )  # fmt: skip
 
     def with_scores(self, scores: NDArray[np.float64]) -> CandidateList:
         """The same trees with other scores, float64[k, n_sources], in the order of the new ones."""
-        order = _by_main_score(scores)
-        place = np.argsort(order)
-        trees = None if self.checked is None else self.checked.take(order)
-        return replace(
-            self,
-            heads=self.heads[order] if trees is None else trees.heads,
-            labels=self.labels[order],
-            scores=scores[order],
-            base=int(place[self.base]),
-            bases={name: int(place[row]) for name, row in self.bases.items()},
-            checked=trees,
-        )
+        if scores.shape != self.scores.shape:
+            raise ValueError(f"scores must be {self.scores.shape}, got {scores.shape}")
+        own = (self.base, *self.bases.values())
+        made = arrange_one(self.heads, self.labels, scores, own, n_labels=0, known=True)
+        assert made is not None  # the list is none
+        return self._rearranged(made)
+
+    def _rearranged(self, arranged: Arranged) -> CandidateList:
+        """The list's own trees in another order."""
+        made = self.of_arranged(arranged, self.inventory, self.sources, self.bases)
+        # Trees that nobody has checked are not known to be some.
+        return made if self.checked is not None else replace(made, checked=None)
 
     def oracle(self, gold: Sentence, *, labelled: bool = False) -> int:
         """Row of the candidate nearest the gold tree in Hamming distance.
@@ -301,9 +348,66 @@ class CandidateList:
         return int(np.argmin(first * (self.n_words + 1) + second))
 
 
-def _by_main_score(scores: Float64) -> NDArray[np.intp]:
-    """Rows by falling score of the first source, NaN last, otherwise in their order."""
-    return np.argsort(-scores[:, 0], kind="stable")  # which puts NaN behind all numbers
+_SETTERS = tuple(getattr(CandidateList, item.name).__set__ for item in fields(CandidateList))
+"""Of the fields, in order: what makes a list of known arrays in a third of the time."""
+
+
+def _refuse(
+    heads: NDArray[Any],
+    labels: NDArray[Any],
+    scores: NDArray[Any],
+    own: Sequence[int],
+    n_labels: int,
+    n_sources: int,
+    k: int | None,
+) -> NoReturn:
+    """Raises what is wrong with arrays of which no list can be made."""
+    heads = checked("heads", heads, np.int32, None, None)
+    labels = checked("labels", labels, np.int32, *heads.shape)
+    scores = checked("scores", scores, np.float64, None, None)
+    if k is not None and k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    bad = invalid_trees(heads)
+    if bad.size:
+        row = int(bad[0])
+        raise CandidateError(f"candidate {row + 1} of {len(heads)}: {check_tree(heads[row])}")
+    if scores.shape != (len(heads), n_sources) or not n_sources:
+        raise ValueError(f"scores must be {(len(heads), max(1, n_sources))}, got {scores.shape}")
+    check_labels(labels, n_labels)
+    row = next(row for row in own if not 0 <= row < len(heads))
+    raise ValueError(f"base must be a row from 0 to {len(heads) - 1}, got {row}")
+
+
+def joined(lists: Iterable[CandidateList]) -> tuple[Int32, Int32]:
+    """The trees of lists, the words of one tree after the other: heads and labels int32[cells]."""
+    heads, labels = [], []
+    for trees in lists:
+        heads.append(trees.heads.ravel())
+        labels.append(trees.labels.ravel())
+    return np.concatenate(heads), np.concatenate(labels)
+
+
+def lengths_of(lists: Sequence[CandidateList]) -> NDArray[np.intp]:
+    """The words of the sentence of each list: intp[lists]."""
+    return np.array([trees.heads.shape[1] for trees in lists], dtype=np.intp)
+
+
+def rescored(lists: Sequence[CandidateList], scores: Float64) -> list[CandidateList]:
+    """As `CandidateList.with_scores`, for many lists with as many sources.
+
+    scores: float64[trees of all lists, n_sources].  Raises ValueError for another shape.
+    """
+    if not lists:
+        return []
+    starts, width = np.cumsum([0, *map(len, lists)], dtype=np.intp), lists[0].scores.shape[1]
+    if scores.shape != (starts[-1], width) or any(t.scores.shape[1] != width for t in lists):
+        raise ValueError(f"scores must be {(int(starts[-1]), width)}, got {scores.shape}")
+    made = arrange_lists(
+        *joined(lists), scores.ravel(), starts, lengths_of(lists), columns=[width],
+        own=[(trees.base, *trees.bases.values()) for trees in lists], n_labels=0, known=True,
+    )  # fmt: skip
+    assert made is not None  # the lists are some
+    return [trees._rearranged(item) for trees, item in zip(lists, made, strict=True)]
 
 
 def in_batches(

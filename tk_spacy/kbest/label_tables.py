@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,9 +23,19 @@ class LabelTables:
 
     def labels(self, trees: CandidateList) -> Int32:
         """The labels of a list's trees: int32[k, n]."""
-        inventory = trees.inventory
+        return self.of(trees.inventory)[trees.labels]
+
+    def flat_labels(self, lists: Sequence[CandidateList]) -> Int32:
+        """The labels of many lists, the words of one tree after the other: int32[cells]."""
+        if all(trees.inventory is lists[0].inventory for trees in lists):
+            flat = np.concatenate([trees.labels.ravel() for trees in lists])
+            return self.of(lists[0].inventory)[flat]
+        return np.concatenate([self.labels(trees).ravel() for trees in lists])
+
+    def of(self, inventory: LabelInventory) -> Int32:
+        """The other ids by those of an inventory: int32[labels that it has]."""
         table = self._tables.get(inventory)
         if table is None or len(table) < len(inventory):  # inventories only ever grow
             table = np.array(list(map(self._label_id, inventory.names)), dtype=np.int32)
             self._tables[inventory] = table
-        return table[trees.labels]
+        return table

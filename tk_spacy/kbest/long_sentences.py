@@ -267,9 +267,10 @@ def parse_cut(
 
     labels: those that the parser knows.
     """
+    if _all_short(sentences):
+        return parse(sentences)
     link = link_label(labels)
-    for _, trees in by_sentence(sentences, parse):
-        yield join_trees(trees, link=link)
+    return (join_trees(trees, link=link) for _, trees in by_sentence(sentences, parse))
 
 
 def list_cut(
@@ -278,8 +279,14 @@ def list_cut(
     k: int,
 ) -> Iterator[CandidateList]:
     """The list of each sentence, by a function that lists pieces."""
-    for _, lists in by_sentence(sentences, propose):
-        yield join_lists(lists, k=k)
+    if _all_short(sentences):
+        return propose(sentences)
+    return (join_lists(lists, k=k) for _, lists in by_sentence(sentences, propose))
+
+
+def _all_short(sentences: Iterable[Sentence]) -> bool:
+    """Whether it is known beforehand that no sentence is cut."""
+    return isinstance(sentences, Sequence) and not any(map(is_long, sentences))
 
 
 def by_sentence(

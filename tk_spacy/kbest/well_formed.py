@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.repairs import Repairing
 from tk_spacy.kbest.scores import filled
-from tk_spacy.trees.constraints import KINDS, Violations, WordFacts, violations
+from tk_spacy.trees.constraints import (
+    KINDS,
+    Violations,
+    WordFacts,
+    constraint_rules,
+    kind_bits,
+    relation_numbers,
+    violations,
+)
 from tk_spacy.utils.array_types import Float64, Int32
 
 REPAIRED = 3
@@ -19,9 +29,6 @@ MOST_CHANGES = 12
 """Changes of a tree that is repaired, at most."""
 UNSEEN = 0.5
 """What an arc counts that no candidate has."""
-
-Arc = tuple[int, int, int, float]
-"""A word from 0, its head, its label's id, and how many candidates have it."""
 
 
 class Repair(NamedTuple):
@@ -82,19 +89,30 @@ def needed_repairs(
     """Repaired copies of the REPAIRED best trees, where the best breaks constraints of these kinds.
 
     scores: float64[k], by which trees are the best.
+    In a copy one word after the other gets the arc after which the fewest violations are left, of
+    such arcs the one that the most candidates have.  It may get the arcs that candidates give it,
+    and its label with other heads: its neighbours, and the words above its head and above these.
     """
-    best = int(scores.argmax())
-    tree = candidates.heads[best, None], candidates.labels[best, None]
-    if not violations(*tree, candidates.inventory.names, words).counts(kinds).any():
+    names = tuple(candidates.inventory.names)
+    repairing = Repairing(
+        candidates.heads, candidates.labels, relation_numbers(names), words.misfits, words.flags,
+        constraint_rules(), kind_bits(kinds),
+    )  # fmt: skip
+    if not repairing.is_broken(int(scores.argmax())):
         return []
     known = {_key(*tree) for tree in zip(candidates.heads, candidates.labels, strict=True)}
+    ranks = _ranks(names)
     found = []
     for row in np.argsort(-scores, kind="stable")[:REPAIRED].tolist():
-        repair = _repaired(candidates, row, words, kinds)
-        key = _key(repair.heads, repair.labels)
-        if key not in known:  # as a tree is that nothing mends
-            known.add(key)
-            found.append(repair)
+        heads, labels, changed = repairing.repaired(row, ranks, UNSEEN, MOST_CHANGES)
+        key = _key(heads, labels)
+        if key in known:  # as a tree is that nothing mends
+            continue
+        known.add(key)
+        changes = np.zeros(len(heads))
+        for word, share, before in changed:
+            changes[word] += np.log(share / max(before, UNSEEN))
+        found.append(Repair(heads, labels, row, changes))
     return found
 
 
@@ -127,84 +145,9 @@ def _key(heads: Int32, labels: Int32) -> bytes:
     return heads.tobytes() + labels.tobytes()
 
 
-def _repaired(
-    candidates: CandidateList, row: int, words: WordFacts, kinds: Collection[str]
-) -> Repair:
-    """A tree with fewer violations, as it was where no change of one word helps.
-
-    One word after the other gets the arc after which the fewest violations are left, of such arcs
-    the one that the most candidates have.
-    """
-    heads, labels = candidates.heads[row].copy(), candidates.labels[row].copy()
-    names = candidates.inventory.names
-    changes = np.zeros(len(heads))
-    for _ in range(MOST_CHANGES):
-        now = violations(heads[None], labels[None], names, words)
-        total = int(now.counts(kinds).sum())
-        if not total:
-            break
-        arcs = [
-            arc
-            for word in np.flatnonzero(now.suspects[0] & (heads > 0)).tolist()
-            for arc in _other_arcs(candidates, heads, labels, word)
-        ]
-        if not arcs:
-            break
-        trees = np.tile(heads, (len(arcs), 1)), np.tile(labels, (len(arcs), 1))
-        for i, (word, head, label, _) in enumerate(arcs):
-            trees[0][i, word], trees[1][i, word] = head, label
-        left = violations(*trees, names, words).counts(kinds).sum(axis=1)
-        # Equals by name: numbers of labels depend on what was read before.
-        keys = [
-            (left[i], -share, word, head, names[label])
-            for i, (word, head, label, share) in enumerate(arcs)
-        ]
-        best = min(range(len(arcs)), key=keys.__getitem__)
-        if left[best] >= total:
-            break
-        word, head, label, share = arcs[best]
-        same = candidates.heads[:, word] == heads[word]
-        same &= candidates.labels[:, word] == labels[word]
-        changes[word] += np.log(share / max(int(same.sum()), UNSEEN))
-        heads[word], labels[word] = head, label
-    return Repair(heads, labels, row, changes)
-
-
-def _other_arcs(candidates: CandidateList, heads: Int32, labels: Int32, word: int) -> list[Arc]:
-    """Arcs that the word might have instead and that leave a tree.
-
-    Those of the candidates, and its label with other heads: its neighbours, and the words above its
-    head and above these.
-    """
-    pairs, counts = np.unique(
-        np.stack([candidates.heads[:, word], candidates.labels[:, word]]),
-        axis=1,
-        return_counts=True,
-    )
-    own = int(heads[word]), int(labels[word])
-    found = {
-        (int(head), int(label)): float(count)
-        for head, label, count in zip(*pairs, counts, strict=True)
-    }
-    for start in (own[0], word, word + 2):  # the neighbours are numbered from 1
-        at = start if start <= len(heads) else 0
-        while at:
-            found.setdefault((at, own[1]), UNSEEN)
-            at = int(heads[at - 1])
-    below = _below(heads, word + 1)
-    return [
-        (word, head, label, count)
-        for (head, label), count in found.items()
-        if (head, label) != own and head and not below[head]
-    ]
-
-
-def _below(heads: Int32, word: int) -> NDArray[np.bool_]:
-    """bool[n + 1]: the word and those below it."""
-    at = np.arange(len(heads) + 1)
-    above = np.concatenate([[0], heads])
-    found = at == word
-    while at.any():
-        at = above[at]
-        found |= at == word
-    return found
+@lru_cache(maxsize=16)
+def _ranks(names: tuple[str, ...]) -> Int32:
+    """The place of each label by its name: ids depend on what was read before."""
+    ranks = np.empty(len(names), dtype=np.int32)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return ranks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -51,7 +50,7 @@ class ListingSource(Generic[P]):
     def candidates(self, sentences: Sequence[Sentence], *, k: int) -> Iterator[CandidateList]:
         """One list of at most k trees for each sentence, in order."""
         for trees in self.lists(sentences, k):
-            yield replace(trees, sources=self.names)
+            yield trees.with_sources(self.names)
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]

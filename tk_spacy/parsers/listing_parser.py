@@ -18,6 +18,7 @@ from tk_spacy.kbest.candidates import (
 )
 from tk_spacy.kbest.long_sentences import list_cut, parse_cut, score_cut
 from tk_spacy.parsers.base import StoredParser
+from tk_spacy.parsers.flat_trees import padded_trees
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Int32
 
@@ -114,14 +115,24 @@ class InventoryIds:
 
     def __init__(self, names: Sequence[str], inventory: LabelInventory) -> None:
         self._names, self._inventory = names, inventory
-        self._table = np.full(len(names), -1, dtype=np.int32)
+        self._table = np.array([inventory.get(name) for name in names], dtype=np.int32)
+        self._is_whole = bool((self._table >= 0).all())
 
-    def __call__(self, labels: Int32) -> Int32:
-        """The ids in the inventory, of the same shape."""
+    def __call__(self, labels: Int32, ends: Sequence[int] | NDArray[np.intp] = ()) -> Int32:
+        """The ids in the inventory, of the same shape.
+
+        ends: of flat lists, but for the last; labels get ids list by list.
+        """
+        if not self._is_whole:
+            for own in np.split(labels, ends) if len(ends) else [labels]:
+                self._add(own)
+        return self._table[labels]
+
+    def _add(self, labels: Int32) -> None:
         table = self._table
         for i in np.unique(labels[table[labels] < 0]).tolist():
             table[i] = self._inventory.add(self._names[i])
-        return table[labels]
+        self._is_whole = bool((table >= 0).all())
 
 
 def checked_k(k: Any) -> int:
@@ -139,15 +150,13 @@ def flat_trees(trees: Iterable[tuple[Int32, Int32]]) -> tuple[Int32, Int32]:
     trees: for each list int32[k, n] heads and labels.  Returns two int32[cells]; the root's head is
     0 and its label -1.
     """
-    heads: list[Int32] = []
-    labels: list[Int32] = []
-    for of_list in trees:
-        for cells, values, fill in zip((heads, labels), of_list, (0, -1), strict=True):
-            padded = np.empty((len(values), values.shape[1] + 1), dtype=np.int32)
-            padded[:, 0] = fill
-            padded[:, 1:] = values
-            cells.append(padded.ravel())
-    return np.concatenate(heads), np.concatenate(labels)
+    heads, labels = zip(*trees, strict=True)
+    return padded_trees(
+        np.concatenate([own.ravel() for own in heads]),
+        np.concatenate([own.ravel() for own in labels]),
+        np.array([len(own) for own in heads], dtype=np.intp),
+        np.array([own.shape[1] for own in heads], dtype=np.intp),
+    )
 
 
 def owners_of(counts: Iterable[int]) -> Int32:

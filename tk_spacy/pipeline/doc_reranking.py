@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.util import minibatch
 
-from tk_spacy.ensemble.merging import merge
+from tk_spacy.ensemble.merging import merge_lists
 from tk_spacy.kbest.arc_probabilities import arc_probabilities
-from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.candidates import CandidateList, LabelInventory, rescored
 from tk_spacy.kbest.long_sentences import join_trees, link_label
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.pipeline.long_docs import cut_sentence
@@ -325,7 +325,7 @@ class _Company(NamedTuple):
             return []
         sources = [self.sources[place] for place in sorted(proposed)]
         each = zip(*(proposed[place] for place in sorted(proposed)), strict=True)
-        lists = [merge(own, k=self.k) for own in each]
+        lists = merge_lists(list(each), k=self.k)
         ends = np.cumsum([len(source.names) for source in sources]).tolist()
         columns = [slice(a, b) for a, b in pairwise([0, *ends])]
         # The lists that trees have come to which a source has not scored.
@@ -346,7 +346,7 @@ class _Company(NamedTuple):
                 known = filled[i][:, own]
                 filled[i][:, own] = np.where(np.isnan(known), new, known)
         # All at once: the scores give the order of the trees.
-        return [trees.with_scores(scores) for trees, scores in zip(lists, filled, strict=True)]
+        return rescored(lists, np.concatenate(filled))
 
 
 def _with_own_tree(

@@ -177,7 +177,17 @@ class Violations:
 
     def counts(self, kinds: Iterable[str] = KINDS) -> NDArray[np.int32]:
         """How often each tree has each kind: int32[k, number of kinds]."""
-        return count_bits(self.at_bits, [KINDS.index(kind) for kind in kinds])
+        return count_bits(self.at_bits, _places(tuple(kinds)))
+
+
+@lru_cache(maxsize=256)
+def _places(kinds: tuple[str, ...]) -> list[int]:
+    return [KINDS.index(kind) for kind in kinds]
+
+
+def kind_bits(kinds: Iterable[str]) -> int:
+    """The bits of kinds: bit i for KINDS[i]."""
+    return sum(1 << place for place in _places(tuple(kinds)))
 
 
 def _by_kind(bits: NDArray[np.uint64]) -> dict[str, Bools]:
@@ -203,13 +213,18 @@ def violations(
             f"heads {heads.shape} and labels {labels.shape} of {n} words, expected [k, n] each"
         )
     found = find_violations(
-        heads, labels, _relations(tuple(names)), words.misfits, words.flags, _rules()
+        heads,
+        labels,
+        relation_numbers(tuple(names)),
+        words.misfits,
+        words.flags,
+        constraint_rules(),
     )
     return Violations(*found)
 
 
 @lru_cache(maxsize=256)
-def _relations(names: tuple[str, ...]) -> NDArray[np.uint8]:
+def relation_numbers(names: tuple[str, ...]) -> NDArray[np.uint8]:
     """The number of each label's relation in `RELATIONS`, and INNER_SUBJECT where it is one."""
     found = np.zeros(len(names), dtype=np.uint8)
     for i, name in enumerate(names):
@@ -226,7 +241,7 @@ def _bits(relations: Iterable[str]) -> int:
 
 
 @cache
-def _rules() -> Rules:
+def constraint_rules() -> Rules:
     """The tables above in numbers."""
     rules = Rules({name: RELATIONS.index(name) for name in RELATIONS if name})
     for leaf, (kind, allowed) in LEAVES.items():

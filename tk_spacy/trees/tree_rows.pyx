@@ -35,26 +35,9 @@ cdef class CheckedTrees:
     def __reduce__(self):
         return CheckedTrees, (self.heads,)
 
-    def take(self, rows):
-        """The trees of these rows, intp[_], in their order: they need no other check."""
-        cdef const Py_ssize_t[::1] wanted = rows
-        cdef Py_ssize_t i = 0
-        if wanted.shape[0] == self.rows.shape[0]:
-            while i < wanted.shape[0] and wanted[i] == i:
-                i += 1
-            if i == wanted.shape[0]:  # all of them, as they are
-                return self
-        return CheckedTrees(_unchangeable(self.heads[rows]), _KNOWN)
 
-
-def single_rooted(given):
-    """Heads int32[k, n] as CheckedTrees, each with exactly one root, and the rows that are not so.
-
-    The former is None where there is a row of the latter: see `invalid_trees`.
-    """
-    heads = _unchangeable(checked("heads", given, np.int32, None, None))
-    bad = _invalid_trees(heads)
-    return (None if bad.size else CheckedTrees(heads, _KNOWN)), bad
+cdef CheckedTrees known_trees(heads):
+    return CheckedTrees(heads, _KNOWN)
 
 
 cdef _unchangeable(heads):
@@ -70,42 +53,18 @@ def invalid_trees(given):
     Twin of `treebank.check_tree`: a walk up from every word to one that is known to be below the
     root.
     """
-    return _invalid_trees(checked("heads", given, np.int32, None, None))
-
-
-cdef _invalid_trees(const int32_t[:, ::1] heads):
-    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, m, roots
-    cdef int32_t h
-    cdef bint fine
+    cdef const int32_t[:, ::1] heads = checked("heads", given, np.int32, None, None)
+    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j
     if n == 0:
         return np.arange(k)
     bad_array = np.zeros(k, dtype=np.uint8)
-    # The walk in which a word was met last, counted on through all rows; each has its own range.
     seen_array = np.zeros(n + 1, dtype=np.intp)
     cdef uint8_t[::1] bad = bad_array
     cdef Py_ssize_t[::1] seen = seen_array
-    cdef Py_ssize_t walk = 0, before
+    cdef Py_ssize_t walks = 0
     with nogil:
         for j in range(k):
-            roots = 0
-            fine = True
-            for m in range(n):
-                h = heads[j, m]
-                if h < 0 or h > n:
-                    fine = False
-                roots += h == 0
-            before = walk
-            if fine and roots == 1:
-                for m in range(1, n + 1):
-                    walk += 1
-                    h = <int32_t>m
-                    while h > 0 and seen[h] <= before:
-                        seen[h] = walk
-                        h = heads[j, h - 1]
-                    if h > 0 and seen[h] == walk:  # a cycle
-                        fine = False
-                        break
-            bad[j] = not (fine and roots == 1)
+            bad[j] = not is_single_rooted(&heads[j, 0], n, &seen[0], &walks)
     return np.flatnonzero(bad_array)
 
 
@@ -128,39 +87,55 @@ def group_equal(given_heads, given_labels):
     cdef const int32_t[:, ::1] labels = checked(
         "labels", given_labels, np.int32, *given_heads.shape
     )
-    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, other, m, found, n_groups = 0
+    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], n_groups = 0
     cdef Py_ssize_t mask = 16
     while mask < 2 * k:
         mask *= 2
-    table_array = np.full(mask, -1, dtype=np.intp)
-    group_array = np.empty(k, dtype=np.intp)
+    table_array = np.empty(mask, dtype=np.intp)
+    group_array = np.zeros(k, dtype=np.intp)
     first_array = np.empty(k, dtype=np.intp)
     cdef Py_ssize_t[::1] table = table_array, group = group_array, first = first_array
-    cdef Py_ssize_t row_bytes = n * sizeof(int32_t), slot
-    cdef uint64_t value
-    mask -= 1
-    with nogil:
-        for j in range(k):
-            value = 0
-            for m in range(n):
-                value = (value ^ <uint32_t>heads[j, m]) * MULTIPLIER
-                value = (value ^ (value >> 29) ^ <uint32_t>labels[j, m]) * MULTIPLIER
-                value ^= value >> 32
-            slot = <Py_ssize_t>(value & <uint64_t>mask)
-            while True:
-                found = table[slot]
-                if found < 0:
-                    table[slot] = n_groups
-                    first[n_groups] = j
-                    group[j] = n_groups
-                    n_groups += 1
-                    break
-                other = first[found]
-                if n == 0 or (
-                    not memcmp(&heads[other, 0], &heads[j, 0], row_bytes)
-                    and not memcmp(&labels[other, 0], &labels[j, 0], row_bytes)
-                ):
-                    group[j] = found
-                    break
-                slot = (slot + 1) & mask
+    if k and n:
+        with nogil:
+            n_groups = group_rows(
+                &heads[0, 0], &labels[0, 0], k, n, &table[0], mask - 1, &group[0], &first[0]
+            )
+    elif k:  # trees of no words are all alike
+        first[0], n_groups = 0, 1
     return group_array, first_array[:n_groups].copy()
+
+
+cdef Py_ssize_t group_rows(
+    const int32_t *heads, const int32_t *labels, Py_ssize_t k, Py_ssize_t n,
+    Py_ssize_t *table, Py_ssize_t mask, Py_ssize_t *group, Py_ssize_t *first,
+) noexcept nogil:
+    cdef Py_ssize_t j, m, slot, found, n_groups = 0
+    cdef size_t row_bytes = n * sizeof(int32_t)
+    cdef uint64_t value
+    cdef const int32_t *own_heads
+    cdef const int32_t *own_labels
+    for slot in range(mask + 1):
+        table[slot] = -1
+    for j in range(k):
+        own_heads, own_labels = heads + j * n, labels + j * n
+        value = 0
+        for m in range(n):
+            value = (value ^ <uint32_t>own_heads[m]) * MULTIPLIER
+            value = (value ^ (value >> 29) ^ <uint32_t>own_labels[m]) * MULTIPLIER
+            value ^= value >> 32
+        slot = <Py_ssize_t>(value & <uint64_t>mask)
+        while True:
+            found = table[slot]
+            if found < 0:
+                table[slot] = group[j] = n_groups
+                first[n_groups] = j
+                n_groups += 1
+                break
+            if (
+                not memcmp(heads + first[found] * n, own_heads, row_bytes)
+                and not memcmp(labels + first[found] * n, own_labels, row_bytes)
+            ):
+                group[j] = found
+                break
+            slot = (slot + 1) & mask
+    return n_groups

@@ -13,7 +13,6 @@ from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_table
 
 cdef enum:
-    MOST = 64            # relations, and kinds
     NO_KIND = -1
     NOMINAL = 1
     NEGATING = 2
@@ -33,43 +32,11 @@ INNER_SUBJECT = INNER
 """Added to the number of a label's relation where it is a subject of the clause itself."""
 
 
-cdef struct Tables:
-    # For each relation: kinds of violations, NO_KIND where it has none, and what a leaf may have.
-    int leaf[MOST]
-    uint64_t allowed[MOST]
-    int left_headed[MOST]
-    int of_tags[MOST]
-    # Kinds.
-    int roots
-    int subjects
-    int objects
-    int oblique
-    int punct_causes
-    int punct_is
-    int punct_tag
-    int fixed_tag
-    # Sets of relations.
-    uint64_t of_possessives
-    uint64_t nominal
-    uint64_t of_predicates
-    # Relations.
-    int advmod
-    int det
-    int fixed
-    int goeswith
-    int obj
-    int obl
-    int punct
-    int root
-
-
 cdef class Rules:
     """The constraints in numbers.
 
     numbers: of relations, by their names, from 1 to 63; 0 is any other.
     """
-
-    cdef Tables tables
 
     def __init__(self, numbers):
         cdef int i
@@ -171,7 +138,7 @@ cdef int _find_all(
             for m in range(n):
                 head[m + 1] = heads[j, m]
                 relation[m + 1] = relations[labels[j, m]]
-            _find(
+            find_in_tree(
                 head, relation, head + 2 * (n + 1), head + 3 * (n + 1), children, <int>n,
                 &misfits[0], &flags[0], rules, &at[j, 0], &blamed[j, 0],
             )
@@ -189,7 +156,7 @@ cdef inline bint _is_inner(const int32_t *relation, const uint8_t *flags, int w)
     return (relation[w] & INNER) != 0 and (flags[w - 1] & OUTER) == 0
 
 
-cdef void _find(
+cdef void find_in_tree(
     int32_t *head, int32_t *relation, int32_t *subjects, int32_t *objects, uint64_t *children,
     int n, const uint64_t *misfits, const uint8_t *flags, const Tables *rules, uint64_t *at,
     uint64_t *blamed,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, in_batches
 from tk_spacy.kbest.label_tables import LabelTables
-from tk_spacy.parsers.listing_parser import InventoryIds, ListingParser, flat_trees, owners_of
+from tk_spacy.parsers.flat_trees import listed_trees, padded_trees
+from tk_spacy.parsers.listing_parser import InventoryIds, ListingParser, owners_of
 from tk_spacy.parsers.transition.decoder import Scorer, decode, score_trees
 from tk_spacy.parsers.transition.kind import FORMAT
 from tk_spacy.parsers.transition.settings import BACKWARD, TransitionSettings
@@ -80,8 +81,12 @@ class TransitionParser(ListingParser):
         self, sentences: Iterable[Sentence], n_threads: int | None
     ) -> Generator[tuple[NDArray[np.int32], tuple[str, ...]], None, None]:
         names = self.labels
-        for heads, labels, _ in self._lists(sentences, 1, n_threads):
-            yield heads[0], tuple([names[i] for i in labels[0].tolist()])
+        for heads, labels, _, _, lengths in self._lists(sentences, 1, n_threads):
+            start = 0
+            for n in lengths:
+                words = slice(start, start + n)
+                yield heads[words], tuple([names[i] for i in labels[words].tolist()])
+                start += n
 
     def _kbest(
         self,
@@ -91,15 +96,19 @@ class TransitionParser(ListingParser):
         n_threads: int | None,
     ) -> Generator[CandidateList, None, None]:
         ids = InventoryIds(self.labels, inventory)
-        for heads, labels, scores in self._lists(sentences, k, n_threads):
-            yield CandidateList.from_arrays(
-                heads, ids(labels), scores[:, None], inventory=inventory, sources=("transition",)
-            )
+        for heads, labels, scores, counts, lengths in self._lists(sentences, k, n_threads):
+            yield from CandidateList.from_flat(
+                heads, ids(labels, np.cumsum(np.multiply(counts, lengths))[:-1]), scores[:, None],
+                counts=counts, lengths=lengths, inventory=inventory, sources=("transition",),
+            )  # fmt: skip
 
     def _lists(
         self, sentences: Iterable[Sentence], k: int, n_threads: int | None
-    ) -> Iterator[tuple[Int32, Int32, Float64]]:
-        """Heads and labels int32[m, n] and scores float64[m] of each sentence, m <= k."""
+    ) -> Iterator[tuple[Int32, Int32, Float64, list[int], list[int]]]:
+        """The lists of some sentences, flat: heads, labels and scores; their trees and words.
+
+        Heads and labels int32[cells], the words of one tree after the other; float64[trees].
+        """
         for batch in in_batches(sentences, lambda sentence: k * (len(sentence) + 2)):
             corpus = self.reading.encode(batch)
             heads, labels, scores, counts = decode(
@@ -112,14 +121,12 @@ class TransitionParser(ListingParser):
                 label_share=self.settings.label_share,
                 n_threads=n_threads,
             )
-            for i, count in enumerate(counts.tolist()):
-                rows = corpus.rows(i)
-                words = slice(rows.start + 1, rows.stop - 1)
-                yield (
-                    np.ascontiguousarray(self.reading.turned(heads[words, :count].T)),
-                    np.ascontiguousarray(self.reading.turned_labels(labels[words, :count].T)),
-                    scores[i, :count],
-                )
+            flat = listed_trees(
+                heads, labels, corpus.starts, corpus.lengths, counts,
+                backward=self.reading.backward,
+            )  # fmt: skip
+            found = scores[np.arange(k) < counts[:, None]]
+            yield *flat, found, counts.tolist(), (corpus.lengths - 2).tolist()
 
     def _score_batch(
         self,
@@ -128,15 +135,15 @@ class TransitionParser(ListingParser):
         n_threads: int | None,
     ) -> list[NDArray[np.float64]]:
         corpus = self.reading.encode(sentences)
-        tables = LabelTables(self.reading.label_id)
-        heads, labels = flat_trees(
-            (
-                self.reading.turned(trees.heads),
-                self.reading.turned_labels(tables.labels(trees)),
-            )
-            for trees in lists
+        counts = np.array([len(trees.heads) for trees in lists], dtype=np.intp)
+        heads, labels = padded_trees(
+            np.concatenate([trees.heads.ravel() for trees in lists]),
+            LabelTables(self.reading.label_id).flat_labels(lists),
+            counts,
+            corpus.lengths.astype(np.intp) - 2,
+            backward=self.reading.backward,
         )
-        owners = owners_of(map(len, lists))
+        owners = owners_of(counts)
         scores = score_trees(
             self._scorer,
             corpus.fields,

@@ -127,15 +127,11 @@ class Reading:
         return Corpus(fields, starts, lengths, heads, labels)
 
     def turned(self, heads: Int32) -> Int32:
-        """HEAD int32[..., n] as read, or from what was read back to the order of the words."""
+        """HEAD int32[..., n] as read."""
         if not self.backward:
             return heads
         back = heads[..., ::-1]
         return np.where(back == 0, 0, heads.shape[-1] + 1 - back).astype(np.int32)
-
-    def turned_labels(self, labels: Int32) -> Int32:
-        """Labels int32[..., n] as read, or back."""
-        return labels[..., ::-1] if self.backward else labels
 
     def _row(self, word: tuple[str, ...]) -> bytes:
         row = self._rows.get(word)
