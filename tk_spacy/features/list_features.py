@@ -107,6 +107,10 @@ class ListFeatures:
         features *= self.factor
         return features
 
+    def encode_all(self, lists: Sequence[CandidateList]) -> list[Float64]:
+        """As `encode`, of several lists in one go."""
+        return [self.encode(candidates) for candidates in lists]
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {"groups": list(self.groups), "scales": dict(self.scales), "factor": self.factor}

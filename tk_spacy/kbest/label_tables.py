@@ -23,9 +23,12 @@ class LabelTables:
 
     def labels(self, trees: CandidateList) -> Int32:
         """The labels of a list's trees: int32[k, n]."""
-        inventory = trees.inventory
+        return self.table(trees.inventory)[trees.labels]
+
+    def table(self, inventory: LabelInventory) -> Int32:
+        """The other id of each label of an inventory: int32[len(inventory)]."""
         table = self._tables.get(inventory)
         if table is None or len(table) < len(inventory):  # inventories only ever grow
             table = np.array(list(map(self._label_id, inventory.names)), dtype=np.int32)
             self._tables[inventory] = table
-        return table[trees.labels]
+        return table

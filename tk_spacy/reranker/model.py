@@ -188,12 +188,17 @@ class Reranker(StoredModel):
         self, pairs: Sequence[tuple[Sentence, CandidateList]], *, n_threads: int | None = None
     ) -> list[Float64]:
         """As `scores`, for several sentences in one go."""
-        return self.encoded_scores([self.encode(*pair) for pair in pairs], n_threads=n_threads)
+        return self.encoded_scores(self.encode_all(pairs), n_threads=n_threads)
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> Any:
         """What `encoded_scores` reads of a sentence and its candidates."""
-        encoder = self._encoder if self.explicit is None else self.explicit
-        return encoder.encode(sentence, candidates)
+        return self.encode_all([(sentence, candidates)])[0]
+
+    def encode_all(self, pairs: Sequence[Pair]) -> list[Any]:
+        """As `encode`, for several sentences in one go."""
+        if self.explicit is not None:
+            return [self.explicit.encode(*pair) for pair in pairs]
+        return self._encoder.encode_all(pairs)
 
     def encoded_scores(
         self, encoded: Sequence[Any], *, n_threads: int | None = None
@@ -423,7 +428,7 @@ class Reranker(StoredModel):
     ) -> Generator[tuple[list[Pair], list[Any]], None, None]:
         for given in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
             batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
-            yield batch, [self.encode(sentence, trees) for sentence, trees in batch]
+            yield batch, self.encode_all(batch)
 
     # Explanations
 
