@@ -36,8 +36,10 @@ def node_ids(fields, lengths, properties):
         own = properties[:, places]
         low = 0 if places == FIRST else -1
         if len(own) and not low <= own.min() <= own.max() < fields.shape[1]:
-            raise ValueError(f"properties are of fields {own.min()} to {own.max()}, expected "
-                             f"{low} to {fields.shape[1] - 1}")
+            raise ValueError(
+                f"properties are of fields {own.min()} to {own.max()}, expected {low} to "
+                f"{fields.shape[1] - 1}"
+            )
     if len(properties) and abs(properties[:, [FIRST_OFFSET, SECOND_OFFSET]]).max() > 1:
         raise ValueError("properties are of words beyond the neighbours")
     out = np.empty((len(fields), len(properties)), dtype=np.int32)

@@ -126,8 +126,13 @@ class Schema:
             if p.second >= 0 and sizes[p.first] * sizes[p.second] >= 2**31:
                 raise ValueError(f"property {p.name} has too many values")
         columns = [
-            (p.first, p.first_offset, p.second, p.second_offset,
-             sizes[p.second] if p.second >= 0 else 0)
+            (
+                p.first,
+                p.first_offset,
+                p.second,
+                p.second_offset,
+                sizes[p.second] if p.second >= 0 else 0,
+            )
             for p in self.properties
         ]
         self._columns = np.array(columns, dtype=np.int32).reshape(-1, 5)

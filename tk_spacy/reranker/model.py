@@ -175,6 +175,17 @@ class Reranker(StoredModel):
             return candidates
         return self.combiner.extended(sentence, candidates)
 
+    def completed_all(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Several sentences with their lists, each as `completed` makes it, in one go."""
+        if self.combiner is None:
+            return list(pairs)
+        wanted = [pair for pair in pairs if COMBINER not in pair[1].sources]
+        longer = iter(self.combiner.extended_all(wanted))
+        return [
+            (sentence, candidates if COMBINER in candidates.sources else next(longer))
+            for sentence, candidates in pairs
+        ]
+
     def scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> Float64:
@@ -427,7 +438,7 @@ class Reranker(StoredModel):
         self, pairs: Iterable[Pair], batch_size: int
     ) -> Generator[tuple[list[Pair], list[Any]], None, None]:
         for given in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
-            batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
+            batch = self.completed_all(given)
             yield batch, self.encode_all(batch)
 
     # Explanations
