@@ -1,4 +1,4 @@
-"""Many lists in one go against each by itself, and compiled passes over lists against plain ones."""
+"""Many lists in one go against each by itself, and compiled passes against plain ones."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ def test_many_sentences_are_encoded_as_each(extras: tuple[str, ...]) -> None:
     schema = Schema.fit(sentences[:3], extras=extras)
     for sentence, encoded in zip(sentences, schema.encode_all(sentences), strict=True):
         alone = schema.encode(sentence)
-        assert same(encoded.nodes, alone.nodes) and same(encoded.fields, alone.fields)
+        assert same(encoded.nodes, alone.nodes)
+        assert same(encoded.fields, alone.fields)
         assert same(schema.encode_fields(sentence)[:, : schema.n_columns], alone.fields)
     assert schema.encode_all([]) == []
 
@@ -221,7 +222,8 @@ def test_many_lists_are_encoded_as_each() -> None:
     pairs = list(zip(sentences, lists, strict=True))
     for pair, encoded in zip(pairs, encoder.encode_all(pairs), strict=True):
         alone = encoder.encode(*pair)
-        assert encoded.n_candidates == len(pair[1]) and encoded.kernel[0] is encoded.manual[0]
+        assert encoded.n_candidates == len(pair[1])
+        assert encoded.kernel[0] is encoded.manual[0]
         assert same(encoded.listed, alone.listed)
         assert same(encoded.sentence.nodes, alone.sentence.nodes)
         for kind in ("kernel", "manual"):
@@ -355,7 +357,8 @@ def test_lists_are_extended_by_the_best_trees_of_their_arcs(seed: int) -> None:
     ):
         more = best_trees(own, values, 4) if mine is None else mine
         rows = np.concatenate([own.of_tree, more])
-        assert same(heads, own.heads[rows]) and same(labels, own.labels[rows])
+        assert same(heads, own.heads[rows])
+        assert same(labels, own.labels[rows])
         assert same(sums[:, -1], values[rows].sum(axis=1))
         assert same(sums[: len(trees), :-1], trees.scores)
         assert np.isnan(sums[len(trees) :, :-1]).all()
@@ -366,7 +369,8 @@ def test_extended_rows_refuse_what_does_not_fit() -> None:
     own = (arcs.heads, arcs.labels, arcs.with_head, arcs.of_tree)
     trees = (np.array([[0, 1]], np.int32), np.array([[0, 1]], np.int32), np.zeros((1, 1)))
     heads, _, scores = extended_rows([own], np.zeros(2), [trees], [None], 3)[0]
-    assert heads.tolist() == [[0, 1], [0, 1]] and scores[:, 1].tolist() == [0, 0]
+    assert heads.tolist() == [[0, 1], [0, 1]]
+    assert scores[:, 1].tolist() == [0, 0]
     for wrong in (np.nan, np.inf, -np.inf, 2e300):
         with pytest.raises(ValueError, match="no number up to 1e"):
             extended_rows([own], np.array([0.0, wrong]), [trees], [None], 3)

@@ -38,7 +38,8 @@ def list_weights(scores, columns, own, scales, temperatures):
     temperatures = checked("temperatures", temperatures, np.float64, None)
     columns = checked("columns", columns, np.int32, len(scores), len(scales))
     own = checked("own", own, np.int32, *columns.shape)
-    cdef Py_ssize_t i, s, j, t, _t, k, c, at = 0, n_sources = len(scales), each = len(temperatures) + 1
+    cdef Py_ssize_t i, s, j, t, _t, k, c, at = 0
+    cdef Py_ssize_t n_sources = len(scales), each = len(temperatures) + 1
     cdef Py_ssize_t best
     cdef const int32_t[:, ::1] places = columns, rows = own
     cdef const double[::1] widths = scales, factors = temperatures
