@@ -1156,8 +1156,8 @@ BUGS = [
     ),
     Bug(
         "penalties on ill-formed trees reward them",
-        "return scores - self.penalties.of(candidates, words)",
-        "return scores + self.penalties.of(candidates, words)",
+        "return scores - self.penalties.of_counts(counts)",
+        "return scores + self.penalties.of_counts(counts)",
         ("test_well_formed.py",),
     ),
     Bug(

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled
-from tk_spacy.trees.constraints import KINDS, Violations, WordFacts, violations
+from tk_spacy.trees.constraints import (
+    KINDS,
+    Violations,
+    WordFacts,
+    count_violations_of_lists,
+    relation_numbers,
+    violations,
+)
 from tk_spacy.utils.array_types import Float64, Int32
 
 REPAIRED = 3
@@ -41,6 +48,22 @@ class Repair(NamedTuple):
 def list_violations(candidates: CandidateList, words: WordFacts) -> Violations:
     """Where each candidate breaks constraints."""
     return violations(candidates.heads, candidates.labels, candidates.inventory.names, words)
+
+
+def count_kinds(
+    lists: Sequence[CandidateList],
+    words: Sequence[WordFacts],
+    kinds: Collection[str] = KINDS,
+) -> list[NDArray[np.int32]]:
+    """How often the candidates of several lists have each kind of violation: int32[k, kinds]."""
+    relations = {item.inventory: relation_numbers(item.inventory.names) for item in lists}
+    return count_violations_of_lists(
+        [item.heads for item in lists],
+        [item.labels for item in lists],
+        [relations[item.inventory] for item in lists],
+        words,
+        kinds,
+    )
 
 
 def count_broken(

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import srsly
+from numpy.typing import NDArray
 
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
@@ -24,7 +25,7 @@ from tk_spacy.features.schema import Schema, read_schema
 from tk_spacy.features.templates import add_scores
 from tk_spacy.kbest.arc_probabilities import ArcProbabilities
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kbest.well_formed import best_formed
+from tk_spacy.kbest.well_formed import count_kinds
 from tk_spacy.kernels.hashed_kernel import KernelMap
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.support import Support
@@ -41,7 +42,7 @@ from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.selection.explicit import ExplicitModel, explicit_to_dict, read_explicit
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.constraints import KINDS, WordFacts
+from tk_spacy.trees.constraints import KINDS
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import (
     COMBINER_WEIGHTS,
@@ -292,10 +293,11 @@ class Reranker(StoredModel):
         """The final scores from those without penalties, float64[k]."""
         if not self.penalties.weights:
             return scores
-        return self._penalized(word_facts(sentence), candidates, scores)
+        (counts,) = count_kinds([candidates], [word_facts(sentence)], self.penalties.weights)
+        return self._penalized(counts, scores)
 
-    def _penalized(self, words: WordFacts, candidates: CandidateList, scores: Float64) -> Float64:
-        return scores - self.penalties.of(candidates, words)
+    def _penalized(self, counts: NDArray[np.int32], scores: Float64) -> Float64:
+        return scores - self.penalties.of_counts(counts)
 
     def decide(
         self,
@@ -340,19 +342,27 @@ class Reranker(StoredModel):
                 for (_, trees), final in zip(pairs, finals, strict=True)
             ]
         facts = [word_facts(sentence) for sentence, _ in pairs]
+        counts = count_kinds([trees for _, trees in pairs], facts, kinds)
         found = [
-            repaired_list(trees, final, words, kinds)
-            for (_, trees), final, words in zip(pairs, finals, facts, strict=True)
+            repaired_list(trees, final, words, kinds) if own[final.argmax()].any() else (trees, [])
+            for (_, trees), final, words, own in zip(pairs, finals, facts, counts, strict=True)
         ]
         grown = [i for i, (_, repairs) in enumerate(found) if repairs]
+        longer = count_kinds([found[i][0] for i in grown], [facts[i] for i in grown], kinds)
+        for i, own_counts in zip(grown, longer, strict=True):
+            counts[i] = own_counts
         again = self.batch_scores([(pairs[i][0], found[i][0]) for i in grown], n_threads=n_threads)
         for i, own in zip(grown, again, strict=True):
             finals[i] = self.combined(found[i][0], own)
         decisions = []
-        for (trees, repairs), final, words in zip(found, finals, facts, strict=True):
-            eligible = best_formed(trees, words) if well_formed else np.ones(len(trees), np.bool_)
-            if self.penalties.weights:
-                final = self._penalized(words, trees, final)
+        penalized = [kinds.index(kind) for kind in self.penalties.weights]
+        for (trees, repairs), final, own_counts in zip(found, finals, counts, strict=True):
+            eligible = np.ones(len(trees), dtype=np.bool_)
+            if well_formed:
+                broken = own_counts.sum(axis=1)
+                eligible = broken == broken.min()
+            if penalized:
+                final = self._penalized(np.ascontiguousarray(own_counts[:, penalized]), final)
             decisions.append(Decision(trees, final, eligible, repairs))
         return decisions
 

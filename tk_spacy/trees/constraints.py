@@ -17,7 +17,14 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.trees.violations import FLAGS, INNER_SUBJECT, Rules, count_bits, find_violations
+from tk_spacy.trees.violations import (
+    FLAGS,
+    INNER_SUBJECT,
+    Rules,
+    count_bits,
+    count_violations,
+    find_violations,
+)
 
 Bools = NDArray[np.bool_]
 
@@ -203,9 +210,37 @@ def violations(
             f"heads {heads.shape} and labels {labels.shape} of {n} words, expected [k, n] each"
         )
     found = find_violations(
-        heads, labels, _relations(tuple(names)), words.misfits, words.flags, _rules()
+        heads, labels, relation_numbers(names), words.misfits, words.flags, _rules()
     )
     return Violations(*found)
+
+
+def count_violations_of_lists(
+    heads: Sequence[NDArray[np.int32]],
+    labels: Sequence[NDArray[np.int32]],
+    relations: Sequence[NDArray[np.uint8]],
+    words: Sequence[WordFacts],
+    kinds: Iterable[str] = KINDS,
+) -> list[NDArray[np.int32]]:
+    """How often the trees of several lists have each kind of violation: int32[k, kinds] of each.
+
+    heads, labels, words: of each list as those of `violations`.  relations: of each list what
+    `relation_numbers` makes of its labels' names.  Raises ValueError where the shapes do not fit.
+    """
+    return count_violations(
+        heads,
+        labels,
+        relations,
+        [own.misfits for own in words],
+        [own.flags for own in words],
+        _rules(),
+        [KINDS.index(kind) for kind in kinds],
+    )
+
+
+def relation_numbers(names: Iterable[str]) -> NDArray[np.uint8]:
+    """What the constraints read of labels, by their names: uint8[labels]."""
+    return _relations(tuple(names))
 
 
 @lru_cache(maxsize=256)
