@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -199,35 +200,26 @@ def _other_arcs(candidates: CandidateList, heads: Int32, labels: Int32, word: in
     Those of the candidates, and its label with other heads: its neighbours, and the words above its
     head and above these.
     """
-    pairs, counts = np.unique(
-        np.stack([candidates.heads[:, word], candidates.labels[:, word]]),
-        axis=1,
-        return_counts=True,
+    pairs = zip(
+        candidates.heads[:, word].tolist(), candidates.labels[:, word].tolist(), strict=True
     )
-    own = int(heads[word]), int(labels[word])
-    found = {
-        (int(head), int(label)): float(count)
-        for head, label, count in zip(*pairs, counts, strict=True)
-    }
-    for start in (own[0], word, word + 2):  # the neighbours are numbered from 1
-        at = start if start <= len(heads) else 0
+    above, label = heads.tolist(), int(labels[word])
+    found: dict[tuple[int, int], float] = dict(sorted(Counter(pairs).items()))
+    for start in (above[word], word, word + 2):  # the neighbours are numbered from 1
+        at = start if start <= len(above) else 0
         while at:
-            found.setdefault((at, own[1]), UNSEEN)
-            at = int(heads[at - 1])
-    below = _below(heads, word + 1)
+            found.setdefault((at, label), UNSEEN)
+            at = above[at - 1]
+    own = above[word], label
     return [
-        (word, head, label, count)
-        for (head, label), count in found.items()
-        if (head, label) != own and head and not below[head]
+        (word, *arc, float(count))
+        for arc, count in found.items()
+        if arc != own and arc[0] and not _is_below(above, arc[0], word + 1)
     ]
 
 
-def _below(heads: Int32, word: int) -> NDArray[np.bool_]:
-    """bool[n + 1]: the word and those below it."""
-    at = np.arange(len(heads) + 1)
-    above = np.concatenate([[0], heads])
-    found = at == word
-    while at.any():
-        at = above[at]
-        found |= at == word
-    return found
+def _is_below(heads: Sequence[int], at: int, word: int) -> bool:
+    """Whether a word of a tree is another one, or below it."""
+    while at and at != word:
+        at = heads[at - 1]
+    return at == word
