@@ -392,7 +392,7 @@ def test_combiner_extends_many_lists_as_each(monkeypatch: pytest.MonkeyPatch) ->
         features=features, weights=rng.normal(size=features.width), hashed=rng.normal(size=1 << 18)
     )
     many = combiner.extended_all(pairs)
-    monkeypatch.setattr("tk_spacy.ensemble.combiner.model.CELLS", 30)
+    monkeypatch.setattr("tk_spacy.kbest.passes.CELLS", 30)
     in_parts = combiner.extended_all(pairs)
     for (sentence, trees), *both in zip(pairs, many, in_parts, strict=True):
         alone = combiner.extended(sentence, trees)

@@ -15,6 +15,7 @@ from tk_spacy.features.schema import EncodedSentence, Schema
 from tk_spacy.features.templates import FRAME, SPAN
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.label_tables import LabelTables
+from tk_spacy.kbest.passes import in_passes
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -85,6 +86,12 @@ class ListEncoder:
 
     def encode_all(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[EncodedList]:
         """As `encode`, of several sentences in one go, whose arrays are parts of common ones."""
+        encoded: list[EncodedList] = []
+        for some in in_passes(pairs, [candidates for _, candidates in pairs]):
+            encoded += self._in_one_pass(some)
+        return encoded
+
+    def _in_one_pass(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[EncodedList]:
         for sentence, candidates in pairs:
             if candidates.n_words != len(sentence):
                 raise ValueError(

@@ -208,9 +208,8 @@ class Reranker(StoredModel):
 
     def encode_all(self, pairs: Sequence[Pair]) -> list[Any]:
         """As `encode`, for several sentences in one go."""
-        if self.explicit is not None:
-            return [self.explicit.encode(*pair) for pair in pairs]
-        return self._encoder.encode_all(pairs)
+        encoder = self._encoder if self.explicit is None else self.explicit
+        return encoder.encode_all(pairs)
 
     def encoded_scores(
         self, encoded: Sequence[Any], *, n_threads: int | None = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from tk_spacy.ensemble.combiner.reparsing import best_trees
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.long_sentences import WHOLE_WORDS
+from tk_spacy.kbest.passes import in_passes
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
 from tk_spacy.utils.stored_values import stored_entry, stored_list, stored_number
@@ -38,10 +39,6 @@ RATE, HASHED_RATE = 0.05, 0.03
 FOLDS = 5
 ADDED_TREES = 10
 """Trees that the combiner adds to a list, at most."""
-CELLS = 1 << 17
-"""Words of all trees of all lists that are read in one pass: some 100 MB where all arcs differ."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -92,7 +89,7 @@ class ArcCombiner:
             features, tables, folds=folds, epochs=epochs,
             progress=lambda done, _: report(done, steps),
         ):  # fmt: skip
-            for some in _in_parts(held, [lists[i] for i in held]):
+            for some in in_passes(held, [lists[i] for i in held]):
                 extended += apart._extended(
                     [tables[i].table for i in some], [lists[i] for i in some], ADDED_TREES
                 )
@@ -198,7 +195,7 @@ class ArcCombiner:
     ) -> list[CandidateList]:
         """As `extended`, of several lists in one go."""
         found: list[CandidateList] = []
-        for some in _in_parts(pairs, [candidates for _, candidates in pairs]):
+        for some in in_passes(pairs, [candidates for _, candidates in pairs]):
             lists = [candidates for _, candidates in some]
             found += self._extended(self.features.encode_all(some), lists, added)
         return found
@@ -291,18 +288,6 @@ class ArcCombiner:
         return cls(features=features, weights=np.array(weights, dtype=np.float64), hashed=hashed)
 
 
-def _in_parts(items: Sequence[T], lists: Sequence[CandidateList]) -> Iterator[Sequence[T]]:
-    """Consecutive items whose lists, aligned, have up to CELLS words of trees, one at least."""
-    start = total = 0
-    for i, candidates in enumerate(lists):
-        if i > start and total + candidates.heads.size > CELLS:
-            yield items[start:i]
-            start, total = i, 0
-        total += candidates.heads.size
-    if items:
-        yield items[start:]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Taught:
     """A list's arcs, and of the words where they compete with the right one among them: its rows.
@@ -324,7 +309,7 @@ def _encode(
     taught = []
     tables = (
         table
-        for some in _in_parts(list(zip(gold, lists, strict=True)), lists)
+        for some in in_passes(list(zip(gold, lists, strict=True)), lists)
         for table in features.encode_all(some)
     )
     for sentence, candidates, table in zip(gold, lists, tables, strict=True):
