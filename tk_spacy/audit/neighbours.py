@@ -53,7 +53,7 @@ class Neighbours:
         self._words, self._kind = words, part_type(ARC)
         self._columns = node_columns(slot_layout(self._kind))
         schema = Schema.fit(words.sentences, use_lemma=True)
-        encoded = [schema.encode(sentence).nodes for sentence in words.sentences]
+        encoded = [own.nodes for own in schema.encode_all(words.sentences)]
         # The root and its sentence's words, row after row; the boundary node is in no arc.
         self._nodes = np.concatenate([nodes[:-1] for nodes in encoded])
         self._starts = words.starts[:-1] + np.arange(len(encoded))

@@ -23,8 +23,8 @@ logarithms of both, each share plus LOG_FLOOR; the head's share less that of its
 LOG_FLOOR = 0.02
 
 cdef double FLOOR = LOG_FLOOR
-cdef enum:
-    WIDTH = 5
+
+assert len(SHARE_FEATURES) == N_SHARE_FEATURES
 
 
 def share_features(heads, labels, weights):
@@ -39,20 +39,33 @@ def share_features(heads, labels, weights):
     weights = checked("weights", weights, np.float64, None, len(heads))
     if not np.isfinite(weights).all():
         raise ValueError(f"weights hold {weights[~np.isfinite(weights)][0]}, expected numbers")
-    out = np.zeros((len(heads), WIDTH * len(weights)))
-    _share_features(heads, labels, weights, out)
-    return out
+    cdef const int32_t[:, ::1] own_heads = heads, own_labels = labels
+    cdef const double[:, ::1] rows = weights
+    cdef Py_ssize_t k = own_heads.shape[0], n = own_heads.shape[1]
+    out_array = np.zeros((k, N_SHARE_FEATURES * rows.shape[0]))
+    cdef double[:, ::1] out = out_array
+    if out.shape[0] and out.shape[1] and n and not add_share_features(
+        &own_heads[0, 0], &own_labels[0, 0], k, n, &rows[0, 0], rows.shape[0], &out[0, 0],
+        out.shape[1],
+    ):
+        raise MemoryError("no memory for the shares of a list")
+    return out_array
 
 
-cdef int _share_features(
-    const int32_t[:, ::1] heads,     # IN
-    const int32_t[:, ::1] labels,    # IN
-    const double[:, ::1] weights,    # IN
-    double[:, ::1] out,              # IN, OUT
-) except -1:
-    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], n_weights = weights.shape[0]
+cdef bint add_share_features(
+    const int32_t *heads,            # IN: [k, n]
+    const int32_t *labels,           # IN: [k, n]
+    Py_ssize_t k, Py_ssize_t n,
+    const double *weights,           # IN: [n_weights, k]
+    Py_ssize_t n_weights,
+    double *out,                     # IN, OUT: the features of candidate i from i * width on
+    Py_ssize_t width,
+) noexcept nogil:
+    """Adds the SHARE_FEATURES of each weighting to those given; False where memory is short."""
     cdef Py_ssize_t m, i, j, q, n_heads, n_arcs
     cdef double rival
+    cdef const double *weight
+    cdef double *own
     # Of each head: share, its logarithm, margin.  Of each arc: share, its logarithm.
     cdef double *share = <double *>malloc(5 * max(k, 1) * sizeof(double))
     cdef double *log_share = share + k
@@ -67,59 +80,60 @@ cdef int _share_features(
     if share == NULL or head_of == NULL:
         free(share)
         free(head_of)
-        raise MemoryError("no memory for the shares of a list")
-    with nogil:
-        for m in range(n):
-            for j in range(1, k):
-                if heads[j, m] != heads[0, m] or labels[j, m] != labels[0, m]:
+        return False
+    for m in range(n):
+        for j in range(1, k):
+            if heads[j * n + m] != heads[m] or labels[j * n + m] != labels[m]:
+                break
+        else:
+            continue
+        # Number the heads, and the arcs (head and label), that the candidates give the word.
+        n_heads = n_arcs = 0
+        for i in range(k):
+            for j in range(n_heads):
+                if heads[first_head[j] * n + m] == heads[i * n + m]:
                     break
             else:
-                continue
-            # Number the heads, and the arcs (head and label), that the candidates give the word.
-            n_heads = n_arcs = 0
+                j = n_heads
+                first_head[j] = i
+                n_heads += 1
+            head_of[i] = j
+            for j in range(n_arcs):
+                if (
+                    head_of[first_arc[j]] == head_of[i]
+                    and labels[first_arc[j] * n + m] == labels[i * n + m]
+                ):
+                    break
+            else:
+                j = n_arcs
+                first_arc[j] = i
+                n_arcs += 1
+            arc_of[i] = j
+        for q in range(n_weights):
+            weight = weights + q * k
+            for j in range(n_heads):
+                share[j] = 0.0
+            for j in range(n_arcs):
+                labelled[j] = 0.0
             for i in range(k):
-                for j in range(n_heads):
-                    if heads[first_head[j], m] == heads[i, m]:
-                        break
-                else:
-                    j = n_heads
-                    first_head[j] = i
-                    n_heads += 1
-                head_of[i] = j
-                for j in range(n_arcs):
-                    if (
-                        head_of[first_arc[j]] == head_of[i]
-                        and labels[first_arc[j], m] == labels[i, m]
-                    ):
-                        break
-                else:
-                    j = n_arcs
-                    first_arc[j] = i
-                    n_arcs += 1
-                arc_of[i] = j
-            for q in range(n_weights):
-                for j in range(n_heads):
-                    share[j] = 0.0
-                for j in range(n_arcs):
-                    labelled[j] = 0.0
-                for i in range(k):
-                    share[head_of[i]] += weights[q, i]
-                    labelled[arc_of[i]] += weights[q, i]
-                for j in range(n_heads):
-                    rival = 0.0
-                    for i in range(n_heads):
-                        if i != j:
-                            rival = max(rival, share[i])
-                    log_share[j] = log(share[j] + FLOOR)
-                    margin[j] = share[j] - rival
-                for j in range(n_arcs):
-                    log_labelled[j] = log(labelled[j] + FLOOR)
-                for i in range(k):
-                    out[i, WIDTH * q] += labelled[arc_of[i]]
-                    out[i, WIDTH * q + 1] += share[head_of[i]]
-                    out[i, WIDTH * q + 2] += log_labelled[arc_of[i]]
-                    out[i, WIDTH * q + 3] += log_share[head_of[i]]
-                    out[i, WIDTH * q + 4] += margin[head_of[i]]
+                share[head_of[i]] += weight[i]
+                labelled[arc_of[i]] += weight[i]
+            for j in range(n_heads):
+                rival = 0.0
+                for i in range(n_heads):
+                    if i != j:
+                        rival = max(rival, share[i])
+                log_share[j] = log(share[j] + FLOOR)
+                margin[j] = share[j] - rival
+            for j in range(n_arcs):
+                log_labelled[j] = log(labelled[j] + FLOOR)
+            for i in range(k):
+                own = out + i * width + N_SHARE_FEATURES * q
+                own[0] += labelled[arc_of[i]]
+                own[1] += share[head_of[i]]
+                own[2] += log_labelled[arc_of[i]]
+                own[3] += log_share[head_of[i]]
+                own[4] += margin[head_of[i]]
     free(share)
     free(head_of)
-    return 0
+    return True

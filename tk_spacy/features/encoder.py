@@ -6,24 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tk_spacy.features.list_features import ListFeatures
+from tk_spacy.features.part_lists import ListTrees
 from tk_spacy.features.part_types import GRAND_TRI_SIBLING, part_type
-from tk_spacy.features.parts import (
-    contested_parts,
-    extract_frames,
-    extract_parts,
-    extract_spans,
-    slot_rows,
-)
+from tk_spacy.features.parts import slot_rows
 from tk_spacy.features.schema import EncodedSentence, Schema
 from tk_spacy.features.templates import FRAME, SPAN
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.label_tables import LabelTables
+from tk_spacy.kbest.passes import in_passes
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.tree_rows import CheckedTrees, check_labels
-from tk_spacy.utils.array_types import Int32
+from tk_spacy.utils.array_types import Float64, Int32
 
 NO_SLOTS = np.zeros((0, 0), dtype=np.int32)
 
@@ -56,7 +50,7 @@ class EncodedList:
     kernel: tuple[PartLists, ...]
     manual: tuple[PartLists, ...]
     n_candidates: int
-    listed: NDArray[np.float64] | None = None
+    listed: Float64 | None = None
 
 
 class ListEncoder:
@@ -88,41 +82,79 @@ class ListEncoder:
         Raises TypeError or ValueError where the candidates have another number of words than the
         sentence, are no trees, or have labels that are not in their inventory.
         """
-        if candidates.heads.shape[1] != len(sentence):
-            raise ValueError(
-                f"candidates have {candidates.heads.shape[1]} words, the sentence has "
-                f"{len(sentence)}"
-            )
-        check_labels(candidates.labels, len(candidates.inventory))
-        labels = self._labels.labels(candidates)
-        parts: dict[str, PartLists] = {}
-        encoded = self.schema.encode(sentence)
-        heads = candidates.trees
+        return self.encode_all([(sentence, candidates)])[0]
+
+    def encode_all(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[EncodedList]:
+        """As `encode`, of several sentences in one go, whose arrays are parts of common ones."""
+        encoded: list[EncodedList] = []
+        for some in in_passes(pairs, [candidates for _, candidates in pairs]):
+            encoded += self._in_one_pass(some)
+        return encoded
+
+    def _in_one_pass(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[EncodedList]:
+        for sentence, candidates in pairs:
+            if candidates.n_words != len(sentence):
+                raise ValueError(
+                    f"candidates have {candidates.n_words} words, the sentence has {len(sentence)}"
+                )
+        sentences, lists = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        trees = ListTrees(
+            [item.trees for item in lists],
+            [item.labels for item in lists],
+            [self._labels.of(item.inventory) for item in lists],
+        )
+        nodes, fields = self.schema.encode_together(sentences)
+        parts: dict[str, list[PartLists]] = {}
         for name in (*self._kernel, *self._manual):
             if name not in parts:
-                parts[name] = self._part_lists(encoded, heads, labels, name)
-        return EncodedList(
-            sentence=encoded,
-            kernel=tuple(parts[name] for name in self._kernel),
-            manual=tuple(parts[name] for name in self._manual),
-            n_candidates=len(candidates),
-            listed=self._list_features.encode(candidates) if self._list_features else None,
+                parts[name] = self._part_lists(trees, fields, lists, name)
+        kernel, manual = (
+            list(zip(*(parts[name] for name in names), strict=True)) or [()] * len(pairs)
+            for names in (self._kernel, self._manual)
         )
+        listed: Sequence[Float64 | None] = [None] * len(pairs)
+        if self._list_features is not None:
+            listed = self._list_features.encode_all(lists)
+        encoded = self.schema.encoded_apart(nodes, fields, sentences)
+        return [
+            EncodedList(
+                sentence=encoded[i],
+                kernel=kernel[i],
+                manual=manual[i],
+                n_candidates=len(item),
+                listed=listed[i],
+            )
+            for i, item in enumerate(lists)
+        ]
 
     def _part_lists(
-        self, sentence: EncodedSentence, heads: CheckedTrees, labels: Int32, name: str
-    ) -> PartLists:
+        self, trees: ListTrees, fields: Int32, lists: Sequence[CandidateList], name: str
+    ) -> list[PartLists]:
         kind = None
         if name == FRAME:
-            rows, starts, members = extract_frames(sentence.fields, heads, labels)
+            found = trees.frames(fields, contested=self._contested_only)
         elif name == SPAN:
-            rows, starts, members = extract_spans(heads, labels)
+            found = trees.spans(contested=self._contested_only)
         elif name == GRAND_TRI_SIBLING.name:
-            rows, starts, members = extract_parts(heads, labels, GRAND_TRI_SIBLING)
+            found = trees.parts(GRAND_TRI_SIBLING, contested=self._contested_only)
         else:
             kind = part_type(name)
-            rows, starts, members = extract_parts(heads, labels, kind)
-        if self._contested_only:
-            rows, starts, members = contested_parts(rows, starts, members)
-        slots = NO_SLOTS if kind is None else slot_rows(rows, kind)
-        return PartLists(rows=rows, slots=slots, starts=starts, members=members)
+            found = trees.parts(kind, contested=self._contested_only)
+        rows, members, counts, starts = found
+        slots = None if kind is None else slot_rows(rows, kind)
+        of_lists = []
+        row = member = start = 0
+        for (n_rows, n_members), item in zip(counts.tolist(), lists, strict=True):
+            own = slice(row, row + n_rows)
+            of_lists.append(
+                PartLists(
+                    rows=rows[own],
+                    slots=NO_SLOTS if slots is None else slots[own],
+                    starts=starts[start : start + len(item) + 1],
+                    members=members[member : member + n_members],
+                )
+            )
+            row += n_rows
+            member += n_members
+            start += len(item) + 1
+        return of_lists

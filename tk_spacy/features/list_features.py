@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tk_spacy.features.consensus import SHARE_FEATURES, share_features
-from tk_spacy.features.score_features import SCORE_FEATURES, normalize, score_features
+from tk_spacy.features.consensus import SHARE_FEATURES
+from tk_spacy.features.list_columns import list_columns
+from tk_spacy.features.score_features import SCORE_FEATURES
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.utils.array_types import Float64
@@ -81,31 +82,30 @@ class ListFeatures:
         Sources that the training lists lacked are passed over; those that these candidates lack
         have scored none of them.
         """
-        k = len(candidates)
-        base = np.zeros((1, k))
-        base[0, candidates.base] = 1.0
-        scores = np.full((len(self.scales), k), np.nan)
-        for row, source in zip(scores, self.scales, strict=True):
-            if source in candidates.sources:
-                row[:] = candidates.scores[:, candidates.sources.index(source)]
-        # A tree that no source knows, such as the gold tree that was added, is not marked.
-        known = np.logical_not(np.isnan(candidates.scores).all(axis=1))
-        scales = np.array(list(self.scales.values()))
-        columns, gaps, first = score_features(scores, known, scales, np.array(TEMPERATURES))
-        parts = []
-        if "scores" in self.groups:
-            parts += [columns, base.T]
-        if "shares" in self.groups:
-            # A source weighs the candidates by the softmax of its scores, 0 for unscored trees.
-            weights = np.exp(gaps)
-            normalize(weights.reshape(-1, k))
-            of_sources = np.concatenate([weights, first[:, None]], axis=1).reshape(-1, k)
-            weights = np.concatenate([of_sources, np.full((1, k), 1.0 / k), base])
-            parts.append(share_features(candidates.heads, candidates.labels, weights))
-        features = np.ascontiguousarray(np.concatenate(parts, axis=1))
-        features -= features.mean(axis=0)
-        features *= self.factor
-        return features
+        return self.encode_all([candidates])[0]
+
+    def encode_all(self, lists: Sequence[CandidateList]) -> list[Float64]:
+        """As `encode`, of several lists in one go."""
+        places: dict[tuple[str, ...], list[int]] = {}
+        for item in lists:
+            if item.sources not in places:
+                places[item.sources] = [
+                    item.sources.index(source) if source in item.sources else -1
+                    for source in self.scales
+                ]
+        columns = np.array([places[item.sources] for item in lists], dtype=np.int32)
+        return list_columns(
+            [item.heads for item in lists],
+            [item.labels for item in lists],
+            [item.scores for item in lists],
+            columns.reshape(len(lists), len(self.scales)),
+            np.array([item.base for item in lists], dtype=np.int32),
+            np.array(list(self.scales.values()), dtype=np.float64),
+            np.array(TEMPERATURES),
+            self.factor,
+            of_scores="scores" in self.groups,
+            of_shares="shares" in self.groups,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

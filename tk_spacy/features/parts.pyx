@@ -9,7 +9,8 @@ found once and every candidate is a set of indices.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
 
 from functools import cache
 
@@ -23,6 +24,9 @@ from tk_spacy.trees.tree_rows cimport CheckedTrees
 from tk_spacy.features.part_types import DEPENDENTS, ROLES, ROW_WIDTH
 
 assert WIDTH == ROW_WIDTH
+
+cdef enum:
+    SUMS = 7             # of a frame
 
 BOUNDARY_LABEL = 1
 MAX_LABEL = 1 << 20
@@ -41,14 +45,79 @@ def extract_parts(heads, labels, part_type):
     that are no trees.
     """
     cdef CheckedTrees trees = _trees(heads)
-    cdef Py_ssize_t k = trees.rows.shape[0], n = trees.rows.shape[1]
-    labels = checked("labels", labels, np.int32, k, n)
-    wanted = _wanted(part_type)
-    rows = np.empty((k * n, WIDTH), dtype=np.int32)
-    members = np.empty(k * n, dtype=np.int32)
-    starts = np.zeros(k + 1, dtype=np.int32)
-    cdef int n_rows = _extract(trees.rows, labels, wanted, rows, starts, members)
-    return rows[:n_rows].copy(), starts, members[: starts[k]].copy()
+    cdef const int32_t[:, ::1] ids = checked(
+        "labels", labels, np.int32, trees.rows.shape[0], trees.rows.shape[1]
+    )
+    cdef const int32_t[::1] wanted = wanted_columns(part_type)
+    cdef int k = <int>ids.shape[0], n = <int>ids.shape[1]
+    cdef Found found
+    find_parts(
+        &trees.rows[0, 0] if k and n else NULL, &ids[0, 0] if k and n else NULL, k, n, &wanted[0],
+        &found,
+    )
+    return _taken(&found, k)
+
+
+cdef object _taken(Found *found, int k):
+    """What was found in k trees as arrays."""
+    if found.rows == NULL:
+        raise MemoryError("no memory for the parts of trees")
+    rows = np.empty((found.n_rows, WIDTH), dtype=np.int32)
+    starts = np.empty(k + 1, dtype=np.int32)
+    members = np.empty(found.n_members, dtype=np.int32)
+    cdef int32_t[:, ::1] row_cells = rows
+    cdef int32_t[::1] start_cells = starts, member_cells = members
+    if found.n_rows:
+        memcpy(&row_cells[0, 0], found.rows, found.n_rows * WIDTH * sizeof(int32_t))
+    memcpy(&start_cells[0], found.starts, (k + 1) * sizeof(int32_t))
+    if found.n_members:
+        memcpy(&member_cells[0], found.members, found.n_members * sizeof(int32_t))
+    forget(found)
+    return rows, starts, members
+
+
+cdef bint make_room(
+    Found *found, Py_ssize_t k, Py_ssize_t most_rows, Py_ssize_t n_slots
+) noexcept nogil:
+    """Room for what there is in k trees; False, and found.rows NULL, where memory is short.
+
+    n_slots: of the hash table, which becomes empty.
+    """
+    cdef Py_ssize_t i
+    found.n_rows = found.n_members = 0
+    found.rows = <int32_t *>malloc(max(most_rows, 1) * WIDTH * sizeof(int32_t))
+    found.starts = <int32_t *>malloc((k + 1) * sizeof(int32_t))
+    found.members = <int32_t *>malloc(max(most_rows, 1) * sizeof(int32_t))
+    found.table = <int32_t *>malloc(max(n_slots, 1) * sizeof(int32_t))
+    if (
+        found.rows == NULL or found.starts == NULL or found.members == NULL or found.table == NULL
+    ):
+        forget(found)
+        return False
+    found.starts[0] = 0
+    for i in range(n_slots):
+        found.table[i] = -1
+    return True
+
+
+cdef void drop_table(Found *found) noexcept nogil:
+    """Gives back the room that only the search needed."""
+    free(found.table)
+    found.table = NULL
+    cdef int32_t *less = <int32_t *>realloc(
+        found.rows, max(found.n_rows, 1) * WIDTH * sizeof(int32_t)
+    )
+    if less != NULL:
+        found.rows = less
+
+
+cdef void forget(Found *found) noexcept nogil:
+    """Gives back all memory; there are no rows then."""
+    free(found.rows)
+    free(found.starts)
+    free(found.members)
+    free(found.table)
+    found.rows = found.starts = found.members = found.table = NULL
 
 
 cdef CheckedTrees _trees(heads):
@@ -56,7 +125,7 @@ cdef CheckedTrees _trees(heads):
 
 
 @cache
-def _wanted(part_type):
+def wanted_columns(part_type):
     """Whether a type reads each column of a part row: int32[9]."""
     roles = part_type.roles
     edges = {slot.role for slot in part_type.slots if slot.kind == "edge"}
@@ -65,76 +134,74 @@ def _wanted(part_type):
     )
 
 
-cdef int _extract(
-    const int32_t[:, ::1] heads,     # IN
-    const int32_t[:, ::1] labels,    # IN
-    const int32_t[::1] wanted,       # IN
-    int32_t[:, ::1] rows,            # OUT
-    int32_t[::1] starts,             # OUT
-    int32_t[::1] members,            # OUT
-) except -1:
-    cdef int k = heads.shape[0], n = heads.shape[1], n_rows = 0, n_members = 0
-    cdef int j, m, h, s, row
+cdef void find_parts(
+    const int32_t *all_heads,        # IN: [k, n]
+    const int32_t *all_labels,       # IN: [k, n]
+    int k, int n,
+    const int32_t *wanted,           # IN: [WIDTH]
+    Found *found,                    # OUT: rows NULL where memory is short
+) noexcept nogil:
+    """The distinct parts of a type in the trees over a sentence; see extract_parts."""
+    cdef int n_rows = 0, n_members = 0, j, m, h, s, row
+    cdef const int32_t *heads
+    cdef const int32_t *labels
     cdef int n_slots = 16
     while n_slots < 2 * k * n:
         n_slots *= 2
-    cdef int32_t *table = <int32_t *>malloc(n_slots * sizeof(int32_t))
-    cdef int32_t *sibling = <int32_t *>malloc((n + 2) * sizeof(int32_t))
-    cdef int32_t *last = <int32_t *>malloc((n + 2) * sizeof(int32_t))
-    if table == NULL or sibling == NULL or last == NULL:
-        free(table)
-        free(sibling)
-        free(last)
-        raise MemoryError("no memory for the part table")
+    cdef int32_t *sibling = <int32_t *>malloc(2 * (n + 2) * sizeof(int32_t))
+    if sibling == NULL:
+        found.rows = found.starts = found.members = found.table = NULL
+        return
+    cdef int32_t *last = sibling + n + 2
     cdef int32_t part[WIDTH]
-    with nogil:
-        for j in range(n_slots):
-            table[j] = -1
-        for j in range(k):
-            # The nearest earlier modifier on the same side: scan away from every head.
-            for m in range(n + 2):
-                last[m] = n + 1
-            for m in range(1, n + 1):
-                h = heads[j, m - 1]
-                if m > h:
-                    sibling[m] = last[h]
-                    last[h] = m
-            for m in range(n + 2):
-                last[m] = n + 1
-            for m in range(n, 0, -1):
-                h = heads[j, m - 1]
-                if m < h:
-                    sibling[m] = last[h]
-                    last[h] = m
-            for m in range(1, n + 1):
-                h = heads[j, m - 1]
-                s = sibling[m]
-                if wanted[G] and h == 0:
-                    continue
-                if wanted[T] and s > n:
-                    continue
-                part[M] = m
-                part[H] = h
-                part[G] = heads[j, h - 1] if wanted[G] else -1
-                part[S] = s if wanted[S] else -1
-                part[T] = sibling[s] if wanted[T] else -1
-                part[LABEL_M] = labels[j, m - 1] if wanted[LABEL_M] else 0
-                part[LABEL_H] = labels[j, h - 1] if wanted[LABEL_H] else 0
-                part[LABEL_S] = _label(labels[j], part[S], n) if wanted[LABEL_S] else 0
-                part[LABEL_T] = _label(labels[j], part[T], n) if wanted[LABEL_T] else 0
-                row = _find(table, n_slots - 1, rows, n_rows, part)
-                if row == n_rows:
-                    n_rows += 1
-                members[n_members] = row
-                n_members += 1
-            starts[j + 1] = n_members
-    free(table)
+    if not make_room(found, k, k * n, n_slots):
+        free(sibling)
+        return
+    for j in range(k):
+        heads, labels = all_heads + j * n, all_labels + j * n
+        # The nearest earlier modifier on the same side: scan away from every head.
+        for m in range(n + 2):
+            last[m] = n + 1
+        for m in range(1, n + 1):
+            h = heads[m - 1]
+            if m > h:
+                sibling[m] = last[h]
+                last[h] = m
+        for m in range(n + 2):
+            last[m] = n + 1
+        for m in range(n, 0, -1):
+            h = heads[m - 1]
+            if m < h:
+                sibling[m] = last[h]
+                last[h] = m
+        for m in range(1, n + 1):
+            h = heads[m - 1]
+            s = sibling[m]
+            if wanted[G] and h == 0:
+                continue
+            if wanted[T] and s > n:
+                continue
+            part[M] = m
+            part[H] = h
+            part[G] = heads[h - 1] if wanted[G] else -1
+            part[S] = s if wanted[S] else -1
+            part[T] = sibling[s] if wanted[T] else -1
+            part[LABEL_M] = labels[m - 1] if wanted[LABEL_M] else 0
+            part[LABEL_H] = labels[h - 1] if wanted[LABEL_H] else 0
+            part[LABEL_S] = _label(labels, part[S], n) if wanted[LABEL_S] else 0
+            part[LABEL_T] = _label(labels, part[T], n) if wanted[LABEL_T] else 0
+            row = _find(found.table, n_slots - 1, found.rows, n_rows, part)
+            if row == n_rows:
+                n_rows += 1
+            found.members[n_members] = row
+            n_members += 1
+        found.starts[j + 1] = n_members
     free(sibling)
-    free(last)
-    return n_rows
+    found.n_rows, found.n_members = n_rows, n_members
+    drop_table(found)
 
 
-cdef inline int32_t _label(const int32_t[::1] labels, int32_t word, int n) noexcept nogil:
+cdef inline int32_t _label(const int32_t *labels, int32_t word, int n) noexcept nogil:
     return BOUNDARY_LABEL_ID if word > n else labels[word - 1]
 
 
@@ -142,7 +209,7 @@ cdef int32_t BOUNDARY_LABEL_ID = 1
 
 
 cdef inline int _find(
-    int32_t *table, uint32_t mask, int32_t[:, ::1] rows, int n_rows, int32_t *part
+    int32_t *table, uint32_t mask, int32_t *rows, int n_rows, const int32_t *part
 ) noexcept nogil:
     """Index of the part among the rows; appends it where it is new."""
     cdef uint64_t value = 0
@@ -156,7 +223,7 @@ cdef inline int _find(
         row = table[slot]
         same = True
         for i in range(WIDTH):
-            if rows[row, i] != part[i]:
+            if rows[row * WIDTH + i] != part[i]:
                 same = False
                 break
         if same:
@@ -164,7 +231,7 @@ cdef inline int _find(
         slot = (slot + 1) & mask
     table[slot] = n_rows
     for i in range(WIDTH):
-        rows[n_rows, i] = part[i]
+        rows[n_rows * WIDTH + i] = part[i]
     return n_rows
 
 
@@ -183,67 +250,85 @@ def extract_frames(fields, heads, labels):
     if fields.shape[1] <= POS:
         raise ValueError(f"fields must have more than {POS} columns, got {fields.shape[1]}")
     check_table(labels, 0, MAX_LABEL, "labels")
-    return _extract_frames(fields, trees.rows, labels)
+    cdef const int32_t[:, ::1] ids = labels, values = fields
+    cdef int k = <int>ids.shape[0], n = <int>ids.shape[1]
+    cdef Found found
+    find_frames(
+        &values[0, 0], values.shape[1], &trees.rows[0, 0] if k and n else NULL,
+        &ids[0, 0] if k and n else NULL, k, n, &found,
+    )
+    return _taken(&found, k)
 
 
-cdef object _extract_frames(
-    const int32_t[:, ::1] fields, const int32_t[:, ::1] heads, const int32_t[:, ::1] labels
-):
-    cdef int k = <int>heads.shape[0], n = <int>heads.shape[1], n_rows = 0, j, h, m, i, row
+cdef void find_frames(
+    const int32_t *fields,           # IN: [n + 2, n_fields]
+    Py_ssize_t n_fields,
+    const int32_t *all_heads,        # IN: [k, n]
+    const int32_t *all_labels,       # IN: [k, n], up to MAX_LABEL
+    int k, int n,
+    Found *found,                    # OUT: rows NULL where memory is short
+) noexcept nogil:
+    """The distinct frames in the trees over a sentence; see extract_frames."""
+    cdef int n_rows = 0, n_labels = 1, j, h, m, i, row
     cdef int n_slots = 16
-    while n_slots < 2 * k * (n + 1):
-        n_slots *= 2
-    table_array = np.full(n_slots, -1, dtype=np.int32)
-    rows_array = np.zeros((k * (n + 1), WIDTH), dtype=np.int32)
-    members_array = np.empty(k * (n + 1), dtype=np.int32)
-    starts_array = np.arange(k + 1, dtype=np.int32) * np.int32(n + 1)
-    # For each head: running hashes of left labels, right labels, tags, bag, repeated; two counts.
-    sums_array = np.zeros((n + 1, 7), dtype=np.uint64)
-    cdef int n_labels = np.max(labels, initial=0) + 1
-    seen_array = np.zeros((n + 1, n_labels), dtype=np.uint8)
-    cdef int32_t[::1] table = table_array
-    cdef int32_t[:, ::1] rows = rows_array
-    cdef int32_t[::1] members = members_array
-    cdef uint64_t[:, ::1] sums = sums_array
-    cdef uint8_t[:, ::1] seen = seen_array
+    cdef const int32_t *heads
+    cdef const int32_t *labels
     cdef int32_t part[WIDTH]
     cdef uint64_t label
-    with nogil:
-        for j in range(k):
-            for h in range(n + 1):
-                for i in range(7):
-                    sums[h, i] = 0
-                for i in range(n_labels):
-                    seen[h, i] = 0
-            for m in range(1, n + 1):
-                h = heads[j, m - 1]
-                i = m > h
-                label = mix(mix(labels[j, m - 1], 7), 77)  # small numbers need two rounds
-                sums[h, i] = mix(mix(sums[h, i], 1), label)
-                # The head's own place among its modifiers is known by the change of side.
-                sums[h, 2] = mix(mix(sums[h, 2], 1 + i), fields[m, POS])
-                sums[h, 3] += label
-                i = labels[j, m - 1]
-                if seen[h, i] == 1:
-                    sums[h, 4] += label
-                if seen[h, i] < 2:
-                    seen[h, i] += 1
-                sums[h, 5 + (m > h)] += 1
-            for h in range(n + 1):
-                part[G] = cut(sums[h, 0])
-                part[H] = h
-                part[T] = cut(sums[h, 1])
-                part[S] = cut(sums[h, 2])
-                part[M] = cut(sums[h, 3])
-                part[LABEL_H] = labels[j, h - 1] if h > 0 else 0
-                part[LABEL_S] = cut(sums[h, 4])
-                part[LABEL_T] = <int32_t>(min(sums[h, 5], 7) * 8 + min(sums[h, 6], 7))
-                part[LABEL_M] = cut(mix(mix(sums[h, 0], 1), sums[h, 1]))
-                row = _find(&table[0], n_slots - 1, rows, n_rows, part)
-                if row == n_rows:
-                    n_rows += 1
-                members[j * (n + 1) + h] = row
-    return rows_array[:n_rows].copy(), starts_array, members_array
+    cdef uint64_t *sum
+    cdef uint8_t *often
+    while n_slots < 2 * k * (n + 1):
+        n_slots *= 2
+    for i in range(k * n):
+        n_labels = max(n_labels, all_labels[i] + 1)
+    # For each head: running hashes of left labels, right labels, tags, bag, repeated; two counts.
+    # And of each label, how often it was seen below it.
+    cdef uint64_t *sums = <uint64_t *>malloc((n + 1) * SUMS * sizeof(uint64_t))
+    cdef uint8_t *seen = <uint8_t *>malloc(<size_t>(n + 1) * n_labels)
+    if sums == NULL or seen == NULL or not make_room(found, k, k * (n + 1), n_slots):
+        free(sums)
+        free(seen)
+        found.rows = found.starts = found.members = found.table = NULL
+        return
+    for j in range(k):
+        heads, labels = all_heads + j * n, all_labels + j * n
+        memset(sums, 0, (n + 1) * SUMS * sizeof(uint64_t))
+        memset(seen, 0, <size_t>(n + 1) * n_labels)
+        for m in range(1, n + 1):
+            h = heads[m - 1]
+            sum = sums + h * SUMS
+            i = m > h
+            label = mix(mix(labels[m - 1], 7), 77)  # small numbers need two rounds
+            sum[i] = mix(mix(sum[i], 1), label)
+            # The head's own place among its modifiers is known by the change of side.
+            sum[2] = mix(mix(sum[2], 1 + i), fields[m * n_fields + POS])
+            sum[3] += label
+            often = seen + <size_t>h * n_labels + labels[m - 1]
+            if often[0] == 1:
+                sum[4] += label
+            if often[0] < 2:
+                often[0] += 1
+            sum[5 + (m > h)] += 1
+        for h in range(n + 1):
+            sum = sums + h * SUMS
+            part[G] = cut(sum[0])
+            part[H] = h
+            part[T] = cut(sum[1])
+            part[S] = cut(sum[2])
+            part[M] = cut(sum[3])
+            part[LABEL_H] = labels[h - 1] if h > 0 else 0
+            part[LABEL_S] = cut(sum[4])
+            part[LABEL_T] = <int32_t>(min(sum[5], 7) * 8 + min(sum[6], 7))
+            part[LABEL_M] = cut(mix(mix(sum[0], 1), sum[1]))
+            row = _find(found.table, n_slots - 1, found.rows, n_rows, part)
+            if row == n_rows:
+                n_rows += 1
+            found.members[j * (n + 1) + h] = row
+        found.starts[j + 1] = (j + 1) * (n + 1)
+    free(sums)
+    free(seen)
+    found.n_rows, found.n_members = n_rows, k * (n + 1)
+    drop_table(found)
 
 
 def extract_spans(heads, labels):
@@ -256,50 +341,66 @@ def extract_spans(heads, labels):
     """
     cdef CheckedTrees trees = _trees(heads)
     labels = checked("labels", labels, np.int32, trees.rows.shape[0], trees.rows.shape[1])
-    return _extract_spans(trees.rows, labels)
+    cdef const int32_t[:, ::1] ids = labels
+    cdef int k = <int>ids.shape[0], n = <int>ids.shape[1]
+    cdef Found found
+    find_spans(
+        &trees.rows[0, 0] if k and n else NULL, &ids[0, 0] if k and n else NULL, k, n, &found
+    )
+    return _taken(&found, k)
 
 
-cdef object _extract_spans(const int32_t[:, ::1] heads, const int32_t[:, ::1] labels):
-    cdef int k = <int>heads.shape[0], n = <int>heads.shape[1], n_rows = 0, j, m, h, row
+cdef void find_spans(
+    const int32_t *all_heads,        # IN: [k, n]
+    const int32_t *all_labels,       # IN: [k, n]
+    int k, int n,
+    Found *found,                    # OUT: rows NULL where memory is short
+) noexcept nogil:
+    """The distinct spans in the trees over a sentence; see extract_spans."""
+    cdef int n_rows = 0, j, m, h, row
     cdef int n_slots = 16
+    cdef const int32_t *heads
+    cdef int32_t *span
+    cdef int32_t part[WIDTH]
     while n_slots < 2 * k * n:
         n_slots *= 2
-    table_array = np.full(n_slots, -1, dtype=np.int32)
-    rows_array = np.zeros((k * n, WIDTH), dtype=np.int32)
-    members_array = np.empty(k * n, dtype=np.int32)
-    starts_array = np.arange(k + 1, dtype=np.int32) * np.int32(n)
     # For each word: the first and the last below it, and their number.
-    reach_array = np.zeros((n + 1, 3), dtype=np.int32)
-    cdef int32_t[::1] table = table_array
-    cdef int32_t[:, ::1] rows = rows_array
-    cdef int32_t[::1] members = members_array
-    cdef int32_t[:, ::1] reach = reach_array
-    cdef int32_t part[WIDTH]
+    cdef int32_t *reach = <int32_t *>malloc(3 * (n + 1) * sizeof(int32_t))
+    if reach == NULL or not make_room(found, k, k * n, n_slots):
+        free(reach)
+        found.rows = found.starts = found.members = found.table = NULL
+        return
     for j in range(WIDTH):
         part[j] = 0
-    with nogil:
-        for j in range(k):
-            for m in range(1, n + 1):
-                reach[m, 0] = reach[m, 1] = m
-                reach[m, 2] = 0
-            for m in range(1, n + 1):
-                h = m
-                while h > 0:
-                    reach[h, 0] = min(reach[h, 0], m)
-                    reach[h, 1] = max(reach[h, 1], m)
-                    reach[h, 2] += 1
-                    h = heads[j, h - 1]
-            for m in range(1, n + 1):
-                part[G] = reach[m, 0]
-                part[H] = m
-                part[M] = reach[m, 1]
-                part[LABEL_H] = reach[m, 2]
-                part[LABEL_M] = labels[j, m - 1]
-                row = _find(&table[0], n_slots - 1, rows, n_rows, part)
-                if row == n_rows:
-                    n_rows += 1
-                members[j * n + m - 1] = row
-    return rows_array[:n_rows].copy(), starts_array, members_array
+    for j in range(k):
+        heads = all_heads + j * n
+        for m in range(1, n + 1):
+            span = reach + 3 * m
+            span[0] = span[1] = m
+            span[2] = 0
+        for m in range(1, n + 1):
+            h = m
+            while h > 0:
+                span = reach + 3 * h
+                span[0] = min(span[0], m)
+                span[1] = max(span[1], m)
+                span[2] += 1
+                h = heads[h - 1]
+        for m in range(1, n + 1):
+            span = reach + 3 * m
+            part[G] = span[0]
+            part[H] = m
+            part[M] = span[1]
+            part[LABEL_H] = span[2]
+            part[LABEL_M] = all_labels[j * n + m - 1]
+            row = _find(found.table, n_slots - 1, found.rows, n_rows, part)
+            if row == n_rows:
+                n_rows += 1
+            found.members[j * n + m - 1] = row
+        found.starts[j + 1] = (j + 1) * n
+    free(reach)
+    found.n_rows, found.n_members = n_rows, k * n
+    drop_table(found)
 
 
 cdef inline int32_t cut(uint64_t value) noexcept nogil:
@@ -319,31 +420,52 @@ def contested_parts(
     rows = checked("rows", rows, np.int32, None, WIDTH)
     check_starts(starts, members.shape[0], "starts")
     check_values(members, 0, len(rows) - 1, "members")
-    cdef int k = starts.shape[0] - 1, n_rows = len(rows), i, j, kept = 0, n_members = 0
-    cdef const int32_t[:, ::1] old_rows = rows
-    cdef int32_t[::1] count = np.zeros(n_rows, dtype=np.int32)
-    cdef int32_t[::1] new = np.empty(n_rows, dtype=np.int32)
-    starts_array = np.zeros(k + 1, dtype=np.int32)
-    members_array = np.empty(members.shape[0], dtype=np.int32)
-    cdef int32_t[::1] new_starts = starts_array, new_members = members_array
-    for i in range(members.shape[0]):
-        count[members[i]] += 1
-    for i in range(n_rows):
-        new[i] = kept if count[i] < k else -1
-        kept += count[i] < k
+    cdef int k = starts.shape[0] - 1
+    rows, new_starts, new_members = rows.copy(), np.array(starts), np.array(members)
+    cdef int32_t[:, ::1] row_cells = rows
+    cdef int32_t[::1] start_cells = new_starts, member_cells = new_members
+    cdef int32_t[::1] room = np.empty(max(len(rows), 1), dtype=np.int32)
+    cdef Found found
+    found.n_rows, found.n_members = len(rows), len(new_members)
+    found.rows = &row_cells[0, 0] if found.n_rows else NULL
+    found.starts = &start_cells[0]
+    found.members = &member_cells[0] if found.n_members else NULL
+    keep_contested(&found, k, &room[0])
+    return rows[: found.n_rows].copy(), new_starts, new_members[: found.n_members].copy()
+
+
+cdef void keep_contested(
+    Found *found,                    # IN, OUT
+    int k,
+    int32_t *room,                   # [found.n_rows]
+) noexcept nogil:
+    """Leaves out the parts that all of k trees have, in place."""
+    cdef int i, j, kept = 0, n_members = 0, stop, start = found.starts[0]
+    cdef int32_t *new = room
+    for i in range(found.n_rows):
+        room[i] = 0
+    for i in range(found.n_members):
+        room[found.members[i]] += 1
+    for i in range(found.n_rows):
+        if room[i] < k:
+            if kept < i:
+                memcpy(
+                    found.rows + kept * WIDTH, found.rows + i * WIDTH, WIDTH * sizeof(int32_t)
+                )
+            new[i] = kept
+            kept += 1
+        else:
+            new[i] = -1
+    found.starts[0] = 0
     for j in range(k):
-        for i in range(starts[j], starts[j + 1]):
-            if new[members[i]] >= 0:
-                new_members[n_members] = new[members[i]]
+        stop = found.starts[j + 1]
+        for i in range(start, stop):
+            if new[found.members[i]] >= 0:
+                found.members[n_members] = new[found.members[i]]
                 n_members += 1
-        new_starts[j + 1] = n_members
-    rows_array = np.empty((kept, WIDTH), dtype=np.int32)
-    cdef int32_t[:, ::1] new_rows = rows_array
-    for i in range(n_rows):
-        if new[i] >= 0:
-            for j in range(WIDTH):
-                new_rows[new[i], j] = old_rows[i, j]
-    return rows_array, starts_array, members_array[:n_members].copy()
+        found.starts[j + 1] = n_members
+        start = stop
+    found.n_rows, found.n_members = kept, n_members
 
 
 def slot_rows(rows, part_type):

@@ -30,10 +30,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 
+from tk_spacy.features.node_ids import node_ids
 from tk_spacy.features.word_properties import Extra, read_tables, tables_from_lists, tables_to_lists
 from tk_spacy.treebank.conllu import Sentence, parse_feats
 from tk_spacy.utils.array_types import Int32
@@ -113,25 +115,27 @@ class Schema:
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     properties: tuple[Property, ...] = field(init=False)
     _feats_rows: dict[str, Int32] = field(init=False, repr=False, default_factory=dict)
-    _columns: tuple[Any, ...] = field(init=False, repr=False)
+    _columns: Int32 = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.properties = tuple(
             _declare(self.morph, self.use_cpos, self.use_lemma, [e.name for e in self.extras])
         )
-        n_fields = self.n_columns + len(self.extras)
-        first = np.array([p.first + (p.first_offset + 1) * n_fields for p in self.properties])
-        pairs = np.array([i for i, p in enumerate(self.properties) if p.second >= 0], dtype=int)
-        second = np.array(
-            [p.second + (p.second_offset + 1) * n_fields for p in self.properties if p.second >= 0],
-            dtype=int,
-        )
         sizes = [len(table) + FIRST_ID for table in self.values]
-        factor = np.array([sizes[p.second] for p in self.properties if p.second >= 0], dtype=int)
-        for i, size in zip(pairs, factor, strict=True):
-            if sizes[self.properties[i].first] * int(size) >= 2**31:
-                raise ValueError(f"property {self.properties[i].name} has too many values")
-        self._columns = (first, pairs, second, factor)
+        for p in self.properties:
+            if p.second >= 0 and sizes[p.first] * sizes[p.second] >= 2**31:
+                raise ValueError(f"property {p.name} has too many values")
+        columns = [
+            (
+                p.first,
+                p.first_offset,
+                p.second,
+                p.second_offset,
+                sizes[p.second] if p.second >= 0 else 0,
+            )
+            for p in self.properties
+        ]
+        self._columns = np.array(columns, dtype=np.int32).reshape(-1, 5)
 
     @property
     def filled(self) -> tuple[str, ...]:
@@ -160,6 +164,11 @@ class Schema:
     def n_columns(self) -> int:
         """Number of fields without those of the extras."""
         return FIRST_MORPH + len(self.morph)
+
+    @property
+    def n_fields(self) -> int:
+        """Number of fields."""
+        return self.n_columns + len(self.extras)
 
     @classmethod
     def fit(
@@ -225,33 +234,71 @@ class Schema:
 
         Manual features read the fields, and know nothing of extras: these are left out there.
         """
-        fields = self.encode_fields(sentence)
-        nodes = self._nodes(fields)
+        return self.encode_all([sentence])[0]
+
+    def encode_all(self, sentences: Sequence[Sentence]) -> list[EncodedSentence]:
+        """As `encode`, of several sentences in one go."""
+        return self.encoded_apart(*self.encode_together(sentences), sentences)
+
+    def encode_together(self, sentences: Sequence[Sentence]) -> tuple[Int32, Int32]:
+        """The arrays of EncodedSentence of several sentences, one sentence after the other."""
+        fields = self._fields_together(sentences)
+        lengths = np.array([len(sentence) + 2 for sentence in sentences], dtype=np.int32)
+        nodes = node_ids(fields, lengths, self._columns)
         if self.extras:
             fields = np.ascontiguousarray(fields[:, : self.n_columns])
-        return EncodedSentence(nodes=nodes, fields=fields)
+        return nodes, fields
+
+    @staticmethod
+    def encoded_apart(
+        nodes: Int32, fields: Int32, sentences: Sequence[Sentence]
+    ) -> list[EncodedSentence]:
+        """Each sentence's part of what `encode_together` made."""
+        found = []
+        start = 0
+        for sentence in sentences:
+            stop = start + len(sentence) + 2
+            found.append(EncodedSentence(nodes=nodes[start:stop], fields=fields[start:stop]))
+            start = stop
+        return found
 
     def encode_fields(self, sentence: Sentence) -> Int32:
         """The ids of all fields, extras too: int32[n + 2, n_columns + E], see EncodedSentence."""
-        n = len(sentence)
-        fields = np.zeros((n + 2, self.n_columns + len(self.extras)), dtype=np.int32)
-        pos = sentence.xpos if self.pos_column == "XPOS" else sentence.upos
-        columns = (sentence.forms, sentence.lemmas, pos, sentence.upos)
-        for j, (column, table) in enumerate(zip(columns, self.values, strict=False)):
-            get = table.get
-            fields[1 : n + 1, j] = [get(value, MISSING) for value in column]
-        for i, feats in enumerate(sentence.feats, start=1):
-            if feats != "_":
-                fields[i, FIRST_MORPH : self.n_columns] = self._morph_row(feats)
+        return self._fields_together([sentence])
+
+    def _fields_together(self, sentences: Sequence[Sentence]) -> Int32:
+        """As `encode_fields`, the rows of several sentences, one sentence after the other."""
+        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.intp)
+        ends = (lengths + 2).cumsum()
+        fields = np.zeros((int(lengths.sum()) + 2 * len(sentences), self.n_fields), dtype=np.int32)
+        # The rows of words: all but the first and the last of each sentence.
+        is_word = np.ones(len(fields), dtype=np.bool_)
+        is_word[ends - lengths - 2] = is_word[ends - 1] = False
+        words = np.flatnonzero(is_word)
+        of_words = np.zeros((len(words), self.n_fields), dtype=np.int32)
+        pos = [s.xpos if self.pos_column == "XPOS" else s.upos for s in sentences]
+        columns = [s.forms for s in sentences], [s.lemmas for s in sentences], pos
+        for j, column in enumerate((*columns, [s.upos for s in sentences])):
+            ids = map(self.values[j].get, chain.from_iterable(column), repeat(MISSING))
+            of_words[:, j] = np.fromiter(ids, dtype=np.int32, count=len(words))
+        if self.morph:
+            # Each FEATS once, then the row of each word.
+            numbers: dict[str, int] = {}
+            row = [numbers.setdefault(f, len(numbers)) for s in sentences for f in s.feats]
+            if row:
+                known = np.stack([self._morph_row(feats) for feats in numbers])
+                of_words[:, FIRST_MORPH : self.n_columns] = known[row]
         for j, extra in enumerate(self.extras, start=self.n_columns):
-            known = self.values[j]
-            fields[1 : n + 1, j] = [
-                MISSING if value is None else known.get(value, MISSING)
+            get = self.values[j].get
+            of_words[:, j] = [
+                MISSING if value is None else get(value, MISSING)
+                for sentence in sentences
                 for value in extra.values(sentence, self.tables)
             ]
-        named = [FORM, POS, CPOS]
-        fields[0, named] = ROOT
-        fields[n + 1, named] = BOUNDARY
+        fields[words] = of_words
+        for named in (FORM, POS, CPOS):
+            fields[ends - lengths - 2, named] = ROOT
+            fields[ends - 1, named] = BOUNDARY
         return fields
 
     def label_id(self, deprel: str) -> int:
@@ -273,24 +320,6 @@ class Schema:
                 self._feats_rows.clear()
             self._feats_rows[feats] = row
         return row
-
-    def _nodes(self, fields: Int32) -> Int32:
-        n = len(fields) - 2
-        n_fields = fields.shape[1]
-        # The row of a word beside those of its neighbours; the root and the boundary node have no
-        # neighbours, and beyond the first and last word lies the boundary.
-        wide = np.zeros((n + 2, 3 * n_fields), dtype=np.int64)
-        wide[:, n_fields : 2 * n_fields] = fields
-        wide[2 : n + 1, :n_fields] = fields[1:n]
-        wide[1:n, 2 * n_fields :] = fields[2 : n + 1]
-        if n:
-            wide[1, :n_fields] = fields[n + 1]
-            wide[n, 2 * n_fields :] = fields[n + 1]
-        first, pairs, second, factor = self._columns
-        nodes = wide[:, first]
-        a, b = nodes[:, pairs], wide[:, second]
-        nodes[:, pairs] = np.where((a > 0) & (b > 0), a * factor + b, MISSING)
-        return np.ascontiguousarray(nodes, dtype=np.int32)
 
     def property_groups(self) -> list[list[int]]:
         """Columns of node rows in groups whose combinations of values are few.

@@ -12,6 +12,7 @@ nothing is stored.
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -22,10 +23,14 @@ from tk_spacy.features.columns cimport (
 )
 from tk_spacy.features.hashing cimport mix
 from tk_spacy.utils.index_checks cimport check_power, check_values
+from tk_spacy.utils.prefetch cimport tk_prefetch
 from tk_spacy.features.part_types import GRAND_TRI_SIBLING as OF_FOURTH_ORDER
 from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.parallel.stopping import raise_if_stopped
 from tk_spacy.parallel.threads import effective_n_threads
+
+cdef enum:
+    BLOCK = 32           # parts that one thread scores at a time
 
 PARTS_AT_A_TIME = 1 << 16
 """Parts that are scored between two looks for signals, a small part of a second."""
@@ -360,18 +365,18 @@ def add_sentence_scores(
 
     kind: the type_code of the parts.
     """
-    cdef Py_ssize_t i
-    cdef uint64_t mask = weights.shape[0] - 1
+    cdef int32_t start = 0, length = <int32_t>fields.shape[0]
+    cdef const int32_t[::1] starts = <const int32_t[:1]>&start
+    cdef const int32_t[::1] lengths = <const int32_t[:1]>&length
+    cdef const int32_t[::1] owners = np.zeros(rows.shape[0], dtype=np.int32)
     check_power(weights.shape[0], "weights")
-    _check_sentence(fields, rows, kind)
+    _check_rows(fields.shape[1], lengths, rows, owners, kind)
     if out.shape[0] != rows.shape[0]:
         raise ValueError(f"out has {out.shape[0]} scores, expected {rows.shape[0]}")
     with nogil:
-        for i in range(rows.shape[0]):
-            out[i] += _score(
-                &fields[0, 0], <int32_t>fields.shape[0], fields.shape[1], &rows[i, 0], kind,
-                &weights[0], mask,
-            )
+        _score_block(
+            fields, starts, lengths, rows, owners, kind, weights, 0, rows.shape[0], out
+        )
 
 
 cdef int _check_sentence(
@@ -395,15 +400,62 @@ cdef void _add_scores(
     double[::1] out,                 # IN, OUT
     int n_threads,
 ) noexcept:
-    cdef Py_ssize_t i
-    cdef uint64_t mask = weights.shape[0] - 1
-    for i in prange(
-        rows.shape[0], nogil=True, schedule="dynamic", chunksize=32, num_threads=n_threads
+    cdef Py_ssize_t n_rows = rows.shape[0], block
+    for block in prange(
+        (n_rows + BLOCK - 1) // BLOCK, nogil=True, schedule="dynamic", num_threads=n_threads
     ):
-        out[i] += _score(
-            &fields[starts[owners[i]], 0], lengths[owners[i]], fields.shape[1], &rows[i, 0], kind,
-            &weights[0], mask,
+        _score_block(
+            fields, starts, lengths, rows, owners, kind, weights, block * BLOCK,
+            min(block * BLOCK + BLOCK, n_rows), out,
         )
+
+
+cdef void _score_block(
+    const int32_t[:, ::1] fields, const int32_t[::1] starts, const int32_t[::1] lengths,
+    const int32_t[:, ::1] rows, const int32_t[::1] owners, int kind, const double[::1] weights,
+    Py_ssize_t first, Py_ssize_t stop, double[::1] out,
+) noexcept nogil:
+    """The scores of some parts: while the features of one are found, memory fetches the weights of
+    the one before."""
+    cdef Py_ssize_t i, most = most_features(fields.shape[1] - FIRST_MORPH)
+    cdef int j, count = 0
+    cdef uint64_t mask = weights.shape[0] - 1
+    cdef const int32_t *own
+    cdef Words x
+    cdef Sink sink
+    cdef uint32_t *ids = <uint32_t *>malloc(2 * most * sizeof(uint32_t))
+    cdef uint32_t *before = NULL
+    cdef uint32_t *now
+    if ids == NULL:  # slower, without room
+        for i in range(first, stop):
+            out[i] += _score(
+                &fields[starts[owners[i]], 0], lengths[owners[i]], fields.shape[1], &rows[i, 0],
+                kind, &weights[0], mask,
+            )
+        return
+    for i in range(first, stop):
+        own = &fields[starts[owners[i]], 0]
+        x = words_of(own, fields.shape[1], lengths[owners[i]], <int>fields.shape[1])
+        now = ids + most if before == ids else ids
+        sink = id_sink(now, mask)
+        part_features(&sink, &x, kind, &rows[i, 0])
+        for j in range(sink.count):
+            tk_prefetch(&weights[now[j]])
+        if before != NULL:
+            out[i - 1] += sum_of(before, count, &weights[0])
+        before, count = now, sink.count
+    if before != NULL:
+        out[stop - 1] += sum_of(before, count, &weights[0])
+    free(ids)
+
+
+cdef inline double sum_of(const uint32_t *ids, int count, const double *weights) noexcept nogil:
+    """The sum of the weights of the features listed."""
+    cdef int i
+    cdef double total = 0.0
+    for i in range(count):
+        total += weights[ids[i]]
+    return total
 
 
 cdef double _score(

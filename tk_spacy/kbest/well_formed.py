@@ -17,6 +17,7 @@ from tk_spacy.trees.constraints import (
     Violations,
     WordFacts,
     constraint_rules,
+    count_violations_of_lists,
     kind_bits,
     relation_numbers,
     violations,
@@ -48,6 +49,22 @@ class Repair(NamedTuple):
 def list_violations(candidates: CandidateList, words: WordFacts) -> Violations:
     """Where each candidate breaks constraints."""
     return violations(candidates.heads, candidates.labels, candidates.inventory.names, words)
+
+
+def count_kinds(
+    lists: Sequence[CandidateList],
+    words: Sequence[WordFacts],
+    kinds: Collection[str] = KINDS,
+) -> list[NDArray[np.int32]]:
+    """How often the candidates of several lists have each kind of violation: int32[k, kinds]."""
+    relations = {item.inventory: relation_numbers(tuple(item.inventory.names)) for item in lists}
+    return count_violations_of_lists(
+        [item.heads for item in lists],
+        [item.labels for item in lists],
+        [relations[item.inventory] for item in lists],
+        words,
+        kinds,
+    )
 
 
 def count_broken(

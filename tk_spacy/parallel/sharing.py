@@ -236,7 +236,7 @@ def _serve(
 
 def _leave_terminal() -> None:
     """Streams and logs of its own: a thread that draws may have held the locks of the others."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the whole process)
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (for the whole process)
     sys.stderr = open(
         2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
     )

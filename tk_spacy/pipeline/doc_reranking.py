@@ -160,8 +160,8 @@ def _choices(
         # A single tree that is not the Doc's own replaces nothing.
         wanted = kept or repairs or reranker.calibration is not None
         if len(trees) > 1 or (wanted and _is_own(sentence, trees, 0)):
-            pairs.append((sentence, reranker.completed(sentence.plain, trees)))
-    given = [(s.plain, trees) for s, trees in pairs]
+            pairs.append((sentence, trees))
+    given = reranker.completed_all([(s.plain, trees) for s, trees in pairs])
     scores = reranker.batch_scores(given, n_threads=n_threads)
     decisions = reranker.decide_all(given, scores, well_formed=well_formed, n_threads=n_threads)
     decided = [(plain, decision) for (plain, _), decision in zip(given, decisions, strict=True)]

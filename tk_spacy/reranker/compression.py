@@ -75,7 +75,7 @@ def encode(reranker: Reranker, pairs: Sequence[Pair]) -> list[EncodedList]:
     encoder = ListEncoder(
         reranker.schema, kernel_parts=reranker.settings.kernel_parts, manual_parts=()
     )
-    return [encoder.encode(sentence, trees) for sentence, trees in pairs]
+    return encoder.encode_all(pairs)
 
 
 def check_support(reranker: Reranker) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import srsly
+from numpy.typing import NDArray
 
 from tk_spacy.ensemble.combiner.arc_features import BITS
 from tk_spacy.ensemble.combiner.model import COMBINER, ArcCombiner
@@ -24,7 +25,7 @@ from tk_spacy.features.schema import Schema, read_schema
 from tk_spacy.features.templates import add_scores
 from tk_spacy.kbest.arc_probabilities import ArcProbabilities
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kbest.well_formed import best_formed
+from tk_spacy.kbest.well_formed import count_kinds
 from tk_spacy.kernels.hashed_kernel import KernelMap
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.support import Support
@@ -42,7 +43,7 @@ from tk_spacy.reranker.provenance import Provenance
 from tk_spacy.reranker.settings import Settings
 from tk_spacy.selection.explicit import ExplicitModel, explicit_to_dict, read_explicit
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.trees.constraints import KINDS, WordFacts
+from tk_spacy.trees.constraints import KINDS
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.model_dirs import (
     COMBINER_WEIGHTS,
@@ -179,6 +180,17 @@ class Reranker(StoredModel):
             return candidates
         return self.combiner.extended(sentence, candidates)
 
+    def completed_all(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Several sentences with their lists, each as `completed` makes it, in one go."""
+        if self.combiner is None:
+            return list(pairs)
+        wanted = [pair for pair in pairs if COMBINER not in pair[1].sources]
+        longer = iter(self.combiner.extended_all(wanted))
+        return [
+            (sentence, candidates if COMBINER in candidates.sources else next(longer))
+            for sentence, candidates in pairs
+        ]
+
     def scores(
         self, sentence: Sentence, candidates: CandidateList, *, n_threads: int | None = None
     ) -> Float64:
@@ -192,12 +204,16 @@ class Reranker(StoredModel):
         self, pairs: Sequence[tuple[Sentence, CandidateList]], *, n_threads: int | None = None
     ) -> list[Float64]:
         """As `scores`, for several sentences in one go."""
-        return self.encoded_scores([self.encode(*pair) for pair in pairs], n_threads=n_threads)
+        return self.encoded_scores(self.encode_all(pairs), n_threads=n_threads)
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> Any:
         """What `encoded_scores` reads of a sentence and its candidates."""
+        return self.encode_all([(sentence, candidates)])[0]
+
+    def encode_all(self, pairs: Sequence[Pair]) -> list[Any]:
+        """As `encode`, for several sentences in one go."""
         encoder = self._encoder if self.explicit is None else self.explicit
-        return encoder.encode(sentence, candidates)
+        return encoder.encode_all(pairs)
 
     def encoded_scores(
         self, encoded: Sequence[Any], *, n_threads: int | None = None
@@ -280,10 +296,11 @@ class Reranker(StoredModel):
         """The final scores from those without penalties, float64[k]."""
         if not self.penalties.weights:
             return scores
-        return self._penalized(word_facts(sentence), candidates, scores)
+        (counts,) = count_kinds([candidates], [word_facts(sentence)], self.penalties.weights)
+        return self._penalized(counts, scores)
 
-    def _penalized(self, words: WordFacts, candidates: CandidateList, scores: Float64) -> Float64:
-        return scores - self.penalties.of(candidates, words)
+    def _penalized(self, counts: NDArray[np.int32], scores: Float64) -> Float64:
+        return scores - self.penalties.of_counts(counts)
 
     def decide(
         self,
@@ -328,19 +345,27 @@ class Reranker(StoredModel):
                 for (_, trees), final in zip(pairs, finals, strict=True)
             ]
         facts = [word_facts(sentence) for sentence, _ in pairs]
+        counts = count_kinds([trees for _, trees in pairs], facts, kinds)
         found = [
-            repaired_list(trees, final, words, kinds)
-            for (_, trees), final, words in zip(pairs, finals, facts, strict=True)
+            repaired_list(trees, final, words, kinds) if own[final.argmax()].any() else (trees, [])
+            for (_, trees), final, words, own in zip(pairs, finals, facts, counts, strict=True)
         ]
         grown = [i for i, (_, repairs) in enumerate(found) if repairs]
+        longer = count_kinds([found[i][0] for i in grown], [facts[i] for i in grown], kinds)
+        for i, own_counts in zip(grown, longer, strict=True):
+            counts[i] = own_counts
         again = self.batch_scores([(pairs[i][0], found[i][0]) for i in grown], n_threads=n_threads)
         for i, own in zip(grown, again, strict=True):
             finals[i] = self.combined(found[i][0], own)
         decisions = []
-        for (trees, repairs), final, words in zip(found, finals, facts, strict=True):
-            eligible = best_formed(trees, words) if well_formed else np.ones(len(trees), np.bool_)
-            if self.penalties.weights:
-                final = self._penalized(words, trees, final)
+        penalized = [kinds.index(kind) for kind in self.penalties.weights]
+        for (trees, repairs), final, own_counts in zip(found, finals, counts, strict=True):
+            eligible = np.ones(len(trees), dtype=np.bool_)
+            if well_formed:
+                broken = own_counts.sum(axis=1)
+                eligible = broken == broken.min()
+            if penalized:
+                final = self._penalized(np.ascontiguousarray(own_counts[:, penalized]), final)
             decisions.append(Decision(trees, final, eligible, repairs))
         return decisions
 
@@ -426,8 +451,8 @@ class Reranker(StoredModel):
         self, pairs: Iterable[Pair], batch_size: int
     ) -> Generator[tuple[list[Pair], list[Any]], None, None]:
         for given in in_batches(pairs, lambda pair: pair[1].heads.size, most=batch_size):
-            batch = [(sentence, self.completed(sentence, trees)) for sentence, trees in given]
-            yield batch, [self.encode(sentence, trees) for sentence, trees in batch]
+            batch = self.completed_all(given)
+            yield batch, self.encode_all(batch)
 
     # Explanations
 

@@ -36,7 +36,10 @@ class Penalties:
 
     def of(self, candidates: CandidateList, words: WordFacts) -> Float64:
         """The penalty of each candidate: float64[k]."""
-        counts = list_violations(candidates, words).counts(self.weights)
+        return self.of_counts(list_violations(candidates, words).counts(self.weights))
+
+    def of_counts(self, counts: NDArray[np.int32]) -> Float64:
+        """The same by how often each candidate has each kind of `weights`: int32[k, kinds]."""
         # Not by BLAS, whose sums depend on the number of threads.
         return np.asarray((counts * np.array(list(self.weights.values()))).sum(axis=1))
 

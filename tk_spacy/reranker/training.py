@@ -91,7 +91,8 @@ def prepare_lists(
         manual_parts=settings.manual_parts,
         list_features=list_features,
     )
-    prepared = []
+    kept: list[tuple[Sentence, CandidateList]] = []
+    learnt: list[tuple[int, Float64, int]] = []
     for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
         trees = with_gold(sentence, candidates) if settings.add_gold else candidates
         if len(trees) < 2 and not settings.count_single:
@@ -100,15 +101,19 @@ def prepare_lists(
         wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)
         if settings.loss == "labelled":
             wrong += (trees.labels != trees.labels[oracle]).sum(axis=1)
-        item = TrainingList(
+        kept.append((sentence, trees))
+        learnt.append((i, wrong, oracle))
+    prepared = [
+        TrainingList(
             index=i,
-            encoded=encoder.encode(sentence, trees),
+            encoded=encoded,
             loss=wrong,
             oracle=oracle,
             mark=Mark(0, (), 0),
             list_features=list_features,
         )
-        prepared.append(item)
+        for (i, wrong, oracle), encoded in zip(learnt, encoder.encode_all(kept), strict=True)
+    ]
     if all(item.encoded.n_candidates < 2 for item in prepared):
         raise UserError(
             "no candidate list has more than one tree: there is nothing to choose from; ask for "

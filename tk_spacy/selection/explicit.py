@@ -29,6 +29,10 @@ class ExplicitModel(Protocol):
         """What `scores` reads of a sentence and its candidates."""
         ...
 
+    def encode_all(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[Any]:
+        """As `encode`, for several sentences in one go."""
+        ...
+
     def scores(self, encoded: Sequence[Any], *, n_threads: int | None = None) -> list[Float64]:
         """The score of every candidate of some lists: float64[k] for each."""
         ...

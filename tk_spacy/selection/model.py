@@ -85,6 +85,10 @@ class SelectedFeatures:
         """What `scores` reads of a sentence and its candidates."""
         return self.basic.encode(sentence, candidates)
 
+    def encode_all(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[ArcLists]:
+        """As `encode`, for several sentences in one go."""
+        return [self.basic.encode(*pair) for pair in pairs]
+
     def scores(self, encoded: Sequence[ArcLists], *, n_threads: int | None = None) -> list[Float64]:
         """The score of every candidate of some lists: float64[k] for each.
 

@@ -17,7 +17,14 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.trees.violations import FLAGS, INNER_SUBJECT, Rules, count_bits, find_violations
+from tk_spacy.trees.violations import (
+    FLAGS,
+    INNER_SUBJECT,
+    Rules,
+    count_bits,
+    count_violations,
+    find_violations,
+)
 
 Bools = NDArray[np.bool_]
 
@@ -221,6 +228,29 @@ def violations(
         constraint_rules(),
     )
     return Violations(*found)
+
+
+def count_violations_of_lists(
+    heads: Sequence[NDArray[np.int32]],
+    labels: Sequence[NDArray[np.int32]],
+    relations: Sequence[NDArray[np.uint8]],
+    words: Sequence[WordFacts],
+    kinds: Iterable[str] = KINDS,
+) -> list[NDArray[np.int32]]:
+    """How often the trees of several lists have each kind of violation: int32[k, kinds] of each.
+
+    heads, labels, words: of each list as those of `violations`.  relations: of each list what
+    `relation_numbers` makes of its labels' names.  Raises ValueError where the shapes do not fit.
+    """
+    return count_violations(
+        heads,
+        labels,
+        relations,
+        [own.misfits for own in words],
+        [own.flags for own in words],
+        constraint_rules(),
+        [KINDS.index(kind) for kind in kinds],
+    )
 
 
 @lru_cache(maxsize=256)

@@ -32,4 +32,13 @@ def find_violations(
     flags: NDArray[np.uint8],
     rules: Rules,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]: ...
+def count_violations(
+    heads: Sequence[NDArray[np.int32]],
+    labels: Sequence[NDArray[np.int32]],
+    relations: Sequence[NDArray[np.uint8]],
+    misfits: Sequence[NDArray[np.uint64]],
+    flags: Sequence[NDArray[np.uint8]],
+    rules: Rules,
+    kinds: Sequence[int],
+) -> list[NDArray[np.int32]]: ...
 def count_bits(bits: NDArray[np.uint64], kinds: Sequence[int]) -> NDArray[np.int32]: ...

@@ -6,6 +6,7 @@ whole number, so nothing depends on the order of work.
 
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 import numpy as np
 
@@ -95,56 +96,134 @@ def find_violations(heads, labels, relations, misfits, flags, Rules rules not No
     check_table(labels, 0, <int32_t>len(relations) - 1, "labels")
     at = np.zeros(heads.shape, dtype=np.uint64)
     blamed = np.zeros(heads.shape, dtype=np.uint64)
-    if heads.size:
-        _find_all(heads, labels, relations, misfits, flags, &rules.tables, at, blamed)
+    cdef const int32_t[:, ::1] own_heads = heads, own_labels = labels
+    cdef const uint8_t[::1] own_relations = relations, own_flags = flags
+    cdef const uint64_t[::1] own_misfits = misfits
+    cdef uint64_t[:, ::1] at_bits = at, blamed_bits = blamed
+    if own_heads.shape[0] and own_heads.shape[1] and not find_in_trees(
+        &own_heads[0, 0], &own_labels[0, 0], own_heads.shape[0], own_heads.shape[1],
+        &own_relations[0], &own_misfits[0], &own_flags[0], &rules.tables, &at_bits[0, 0],
+        &blamed_bits[0, 0], NULL, 0, NULL,
+    ):
+        raise MemoryError(f"no memory for the constraints of {own_heads.shape[1]} words")
     return at, blamed
 
 
 def count_bits(const uint64_t[:, ::1] bits not None, kinds):
     """How many words of each row have each of these bits: int32[k, len(kinds)]."""
-    cdef Py_ssize_t j, m, i, n = len(kinds)
-    cdef int place
-    out_array = np.zeros((bits.shape[0], n), dtype=np.int32)
+    cdef Py_ssize_t j
+    cdef const int32_t[::1] places = kind_places(kinds)
+    out_array = np.zeros((bits.shape[0], places.shape[0]), dtype=np.int32)
     cdef int32_t[:, ::1] out = out_array
-    for i in range(n):
-        place = kinds[i]
+    if out.shape[0] and out.shape[1] and bits.shape[1]:
         for j in range(bits.shape[0]):
-            for m in range(bits.shape[1]):
-                out[j, i] += bits[j, m] >> place & 1
+            add_bits(&bits[j, 0], bits.shape[1], &places[0], places.shape[0], &out[j, 0])
     return out_array
 
 
-cdef int _find_all(
-    const int32_t[:, ::1] heads,         # IN
-    const int32_t[:, ::1] labels,        # IN
-    const uint8_t[::1] relations,        # IN
-    const uint64_t[::1] misfits,         # IN
-    const uint8_t[::1] flags,            # IN
+def count_violations(heads, labels, relations, misfits, flags, Rules rules not None, kinds):
+    """How often the trees of l lists have each of these kinds of violations.
+
+    heads, labels, relations, misfits, flags: of each list as those of `find_violations`.
+    Returns of each list int32[k, len(kinds)].  Raises TypeError or ValueError for other arrays.
+    """
+    cdef Py_ssize_t i, k, n, n_kinds = len(kinds)
+    cdef const int32_t[:, ::1] own_heads, own_labels
+    cdef const uint8_t[::1] own_relations, own_flags
+    cdef const uint64_t[::1] own_misfits
+    cdef const int32_t[::1] places = kind_places(kinds)
+    cdef int32_t[:, ::1] out
+    cdef bint is_done
+    found = []
+    if not len(heads) == len(labels) == len(relations) == len(misfits) == len(flags):
+        raise ValueError(
+            f"heads of {len(heads)} lists, labels of {len(labels)}, relations of "
+            f"{len(relations)}, misfits of {len(misfits)} and flags of {len(flags)}"
+        )
+    for i in range(len(heads)):
+        own_heads = checked("heads", heads[i], np.int32, None, None)
+        k, n = own_heads.shape[0], own_heads.shape[1]
+        own_labels = checked("labels", labels[i], np.int32, k, n)
+        own_relations = checked("relations", relations[i], np.uint8, None)
+        own_misfits = checked("misfits", misfits[i], np.uint64, n)
+        own_flags = checked("flags", flags[i], np.uint8, n)
+        check_table(own_heads, -1, <int32_t>n, "heads")
+        check_table(own_labels, 0, <int32_t>own_relations.shape[0] - 1, "labels")
+        counts = np.zeros((k, n_kinds), dtype=np.int32)
+        found.append(counts)
+        if not (k and n and n_kinds):
+            continue
+        out = counts
+        with nogil:
+            is_done = find_in_trees(
+                &own_heads[0, 0], &own_labels[0, 0], k, n, &own_relations[0], &own_misfits[0],
+                &own_flags[0], &rules.tables, NULL, NULL, &places[0], n_kinds, &out[0, 0],
+            )
+        if not is_done:
+            raise MemoryError(f"no memory for the constraints of {n} words")
+    return found
+
+
+cdef object kind_places(kinds):
+    """The places of kinds as int32[_].  Raises ValueError for those that are no bits."""
+    places = np.array(list(kinds), dtype=np.int32)
+    if not all(0 <= place < MOST for place in places.tolist()):
+        raise ValueError(f"kinds have the numbers {places.tolist()}, expected 0 to {MOST - 1}")
+    return places
+
+
+cdef void add_bits(
+    const uint64_t *bits, Py_ssize_t n, const int32_t *places, Py_ssize_t n_places, int32_t *counts
+) noexcept nogil:
+    cdef Py_ssize_t i, m
+    for i in range(n_places):
+        for m in range(n):
+            counts[i] += bits[m] >> places[i] & 1
+
+
+cdef bint find_in_trees(
+    const int32_t *heads,                # IN: [k, n]
+    const int32_t *labels,               # IN: [k, n]
+    Py_ssize_t k, Py_ssize_t n,          # 1 at least
+    const uint8_t *relations,            # IN
+    const uint64_t *misfits,             # IN: [n]
+    const uint8_t *flags,                # IN: [n]
     const Tables *rules,                 # IN
-    uint64_t[:, ::1] at,                 # IN, OUT
-    uint64_t[:, ::1] blamed,             # IN, OUT
-) except -1:
-    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], j, m
+    uint64_t *at,                        # IN, OUT: [k, n], zeros; or NULL, as the next
+    uint64_t *blamed,                    # IN, OUT: [k, n], zeros
+    const int32_t *places,               # IN: [n_places], kinds that are counted
+    Py_ssize_t n_places,
+    int32_t *counts,                     # IN, OUT: [k, n_places], zeros
+) noexcept nogil:
+    """The violations of trees over a sentence; False where memory is short."""
+    cdef Py_ssize_t j, m
     # Of each word from 1 on: its head, relation, whether an inner subject, what its children are.
     cdef int32_t *head = <int32_t *>malloc(5 * (n + 1) * sizeof(int32_t))
-    cdef uint64_t *children = <uint64_t *>malloc((n + 1) * sizeof(uint64_t))
+    cdef uint64_t *children = <uint64_t *>malloc(3 * (n + 1) * sizeof(uint64_t))
     if head == NULL or children == NULL:
         free(head)
         free(children)
-        raise MemoryError(f"no memory for the constraints of {n} words")
+        return False
     cdef int32_t *relation = head + n + 1
-    with nogil:
-        for j in range(k):
-            for m in range(n):
-                head[m + 1] = heads[j, m]
-                relation[m + 1] = relations[labels[j, m]]
-            find_in_tree(
-                head, relation, head + 2 * (n + 1), head + 3 * (n + 1), children, <int>n,
-                &misfits[0], &flags[0], rules, &at[j, 0], &blamed[j, 0],
-            )
+    cdef uint64_t *own_at = children + n + 1
+    cdef uint64_t *own_blamed = own_at + n + 1
+    for j in range(k):
+        for m in range(n):
+            head[m + 1] = heads[j * n + m]
+            relation[m + 1] = relations[labels[j * n + m]]
+        if at != NULL:
+            own_at, own_blamed = at + j * n, blamed + j * n
+        else:
+            memset(own_at, 0, n * sizeof(uint64_t))
+            memset(own_blamed, 0, n * sizeof(uint64_t))
+        find_in_tree(
+            head, relation, head + 2 * (n + 1), head + 3 * (n + 1), children, <int>n, misfits,
+            flags, rules, own_at, own_blamed,
+        )
+        add_bits(own_at, n, places, n_places, counts + j * n_places)
     free(head)
     free(children)
-    return 0
+    return True
 
 
 cdef inline uint64_t bit(int place) noexcept nogil:

@@ -151,7 +151,7 @@ def _kernel_seconds(
     """Time of the kernel's scores of all parts; None without a kernel."""
     if not reranker.settings.kernel_parts or reranker.explicit is not None:
         return None
-    encoded: list[EncodedList] = [reranker.encode(*pair) for pair in pairs]
+    encoded: list[EncodedList] = reranker.encode_all(pairs)
     out = [[np.zeros(len(parts.slots)) for parts in item.kernel] for item in encoded]
     started = time.perf_counter()
     reranker._scorer.add_scores(

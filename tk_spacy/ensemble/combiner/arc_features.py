@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.ensemble.combiner.arc_table import hashed_arcs
-from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights
+from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, weights_of_lists
+from tk_spacy.ensemble.combiner.list_tables import arc_tables
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.scores import filled, mean_deviation
 from tk_spacy.treebank.conllu import Sentence
-from tk_spacy.utils.array_types import Float64, Int32
+from tk_spacy.utils.array_types import Int32
 from tk_spacy.utils.stored_values import stored_entry, stored_numbers
 
 UInt64 = NDArray[np.uint64]
@@ -65,22 +66,33 @@ class ArcFeatures:
 
     def encode(self, sentence: Sentence, candidates: CandidateList) -> ArcTable:
         """The features of all arcs of a list; only differences within a word's arcs count."""
-        arcs = ListArcs.of(candidates)
-        weights = candidate_weights(candidates, self.scales)
-        labelled, heads = arcs.shares(weights)
-        own = slice(len(TEMPERATURES), None, len(TEMPERATURES) + 1)
-        votes, head_votes = labelled[own] > 0, heads[own] > 0
-        dense = np.concatenate(
-            [
-                labelled, heads, np.log(labelled + LOG_FLOOR), np.log(heads + LOG_FLOOR),
-                votes.sum(axis=0, keepdims=True), head_votes.sum(axis=0, keepdims=True),
-            ]
-        )  # fmt: skip
-        return ArcTable(
-            arcs=arcs,
-            dense=np.ascontiguousarray(dense.T, dtype=np.float32),
-            hashed=_hashed(sentence, candidates, arcs, labelled, heads),
+        return self.encode_all([(sentence, candidates)])[0]
+
+    def encode_all(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[ArcTable]:
+        """As `encode`, of several lists in one go."""
+        for sentence, candidates in pairs:
+            if candidates.n_words != len(sentence):
+                raise ValueError(
+                    f"candidates have {candidates.n_words} words, the sentence has {len(sentence)}"
+                )
+        lists = [candidates for _, candidates in pairs]
+        inventories = {item.inventory: _codes(item.inventory.names) for item in lists}
+        tags = chain.from_iterable((_ROOT, *sentence.upos) for sentence, _ in pairs)
+        found = arc_tables(
+            [item.heads for item in lists],
+            [item.labels for item in lists],
+            weights_of_lists(lists, self.scales),
+            [inventories[item.inventory] for item in lists],
+            _codes(tags),
+            every=len(TEMPERATURES) + 1,
+            nearest=MAX_DISTANCE,
+            bits=BITS,
+            floor=LOG_FLOOR,
         )
+        return [
+            ArcTable(arcs=ListArcs(*arcs), dense=dense, hashed=hashed)
+            for *arcs, dense, hashed in found
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -99,22 +111,7 @@ class ArcFeatures:
         return cls(scales=scales)
 
 
-def _hashed(
-    sentence: Sentence,
-    candidates: CandidateList,
-    arcs: ListArcs,
-    labelled: Float64,
-    heads: Float64,
-) -> Int32:
-    """Who holds the arc, and who its head, with label, tags and distance: int32[a, N_HASHED]."""
-    return hashed_arcs(
-        (arcs.words, arcs.heads, arcs.labels), labelled, heads, len(TEMPERATURES) + 1,
-        _codes(candidates.inventory.names), _codes([_ROOT, *sentence.upos]),
-        nearest=MAX_DISTANCE, bits=BITS,
-    )  # fmt: skip
-
-
-def _codes(names: Sequence[str]) -> UInt64:
+def _codes(names: Iterable[str]) -> UInt64:
     """A number for each name that is the same in every run."""
     return np.array(list(map(_code, names)), dtype=np.uint64)
 

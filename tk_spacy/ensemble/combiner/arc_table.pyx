@@ -1,21 +1,14 @@
-"""The arcs of a list of candidates and what the combiner sees of them, in compiled loops.
+"""The arcs of a list of candidates, and what share of the list holds each, in compiled loops.
 
 All sums go from the first candidate, or arc, to the last, one after the other.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked
-from tk_spacy.utils.index_checks cimport check_table, check_values
-
-cdef enum:
-    N_MIXED = 10         # hashed features of an arc
-
-N_HASHED = N_MIXED
-
-cdef uint64_t MULTIPLIER = 0x9E3779B97F4A7C15ULL
+from tk_spacy.utils.index_checks cimport check_table
 
 
 def distinct_arcs(heads, labels):
@@ -34,62 +27,74 @@ def distinct_arcs(heads, labels):
     arcs = np.empty((4, k * n), dtype=np.int32)
     of_tree = np.empty((k, n), dtype=np.int32)
     starts = np.zeros(n + 1, dtype=np.int32)
-    keys = np.empty(k, dtype=np.int64)
-    cdef Py_ssize_t count = _distinct_arcs(heads, labels, arcs, of_tree, starts, keys)
-    words, own_heads, own_labels, with_head = (row[:count].copy() for row in arcs)
-    return words, own_heads, own_labels, of_tree, with_head, starts
+    cdef const int32_t[:, ::1] own_heads = heads, own_labels = labels
+    cdef int32_t[:, ::1] cells = arcs, places = of_tree
+    cdef int32_t[::1] begins = starts
+    cdef int64_t[::1] keys = np.empty(k, dtype=np.int64)
+    cdef Py_ssize_t count = 0
+    if places.shape[0] and places.shape[1]:
+        count = find_arcs(
+            &own_heads[0, 0], &own_labels[0, 0], places.shape[0], places.shape[1], &cells[0, 0],
+            &cells[1, 0], &cells[2, 0], &cells[3, 0], &places[0, 0], &begins[0], &keys[0],
+        )
+    words, own_heads_of, own_labels_of, with_head = (row[:count].copy() for row in arcs)
+    return words, own_heads_of, own_labels_of, of_tree, with_head, starts
 
 
-cdef Py_ssize_t _distinct_arcs(
-    const int32_t[:, ::1] heads,     # IN
-    const int32_t[:, ::1] labels,    # IN
-    int32_t[:, ::1] arcs,            # OUT: words, heads, labels, numbers of word and head
-    int32_t[:, ::1] of_tree,         # OUT
-    int32_t[::1] starts,             # OUT
-    int64_t[::1] keys,               # room
-) noexcept:
-    cdef Py_ssize_t k = heads.shape[0], n = heads.shape[1], m, j, i, low, high, count = 0, found
+cdef Py_ssize_t find_arcs(
+    const int32_t *heads,            # IN: [k, n]
+    const int32_t *labels,           # IN: [k, n]
+    Py_ssize_t k, Py_ssize_t n,
+    int32_t *words,                  # OUT: [k * n] at most, as the next three
+    int32_t *arc_heads,
+    int32_t *arc_labels,
+    int32_t *with_head,              # OUT: numbers of word and head
+    int32_t *of_tree,                # OUT: [k, n]
+    int32_t *starts,                 # OUT: [n + 1]
+    int64_t *keys,                   # room: [k]
+) noexcept nogil:
+    """The number of distinct arcs; see distinct_arcs."""
+    cdef Py_ssize_t m, j, i, low, high, count = 0, found
     cdef int32_t pairs = -1
     cdef int64_t key
-    with nogil:
-        for m in range(n):
-            starts[m] = <int32_t>count
-            found = 0
-            for j in range(k):
-                key = (<int64_t>heads[j, m] << 32) | labels[j, m]
-                # Its place among the sorted keys.
-                low, high = 0, found
-                while low < high:
-                    i = (low + high) >> 1
-                    if keys[i] < key:
-                        low = i + 1
-                    else:
-                        high = i
-                if low < found and keys[low] == key:
-                    continue
-                for i in range(found, low, -1):
-                    keys[i] = keys[i - 1]
-                keys[low] = key
-                found += 1
-            for i in range(found):
-                if i == 0 or keys[i] >> 32 != keys[i - 1] >> 32:
-                    pairs += 1
-                arcs[0, count + i] = <int32_t>m
-                arcs[1, count + i] = <int32_t>(keys[i] >> 32)
-                arcs[2, count + i] = <int32_t>(keys[i] & 0x7FFFFFFF)
-                arcs[3, count + i] = pairs
-            for j in range(k):
-                key = (<int64_t>heads[j, m] << 32) | labels[j, m]
-                low, high = 0, found
-                while low < high:
-                    i = (low + high) >> 1
-                    if keys[i] < key:
-                        low = i + 1
-                    else:
-                        high = i
-                of_tree[j, m] = <int32_t>(count + low)
-            count += found
-        starts[n] = <int32_t>count
+    for m in range(n):
+        starts[m] = <int32_t>count
+        found = 0
+        for j in range(k):
+            key = (<int64_t>heads[j * n + m] << 32) | labels[j * n + m]
+            # Its place among the sorted keys.
+            low, high = 0, found
+            while low < high:
+                i = (low + high) >> 1
+                if keys[i] < key:
+                    low = i + 1
+                else:
+                    high = i
+            if low < found and keys[low] == key:
+                continue
+            for i in range(found, low, -1):
+                keys[i] = keys[i - 1]
+            keys[low] = key
+            found += 1
+        for i in range(found):
+            if i == 0 or keys[i] >> 32 != keys[i - 1] >> 32:
+                pairs += 1
+            words[count + i] = <int32_t>m
+            arc_heads[count + i] = <int32_t>(keys[i] >> 32)
+            arc_labels[count + i] = <int32_t>(keys[i] & 0x7FFFFFFF)
+            with_head[count + i] = pairs
+        for j in range(k):
+            key = (<int64_t>heads[j * n + m] << 32) | labels[j * n + m]
+            low, high = 0, found
+            while low < high:
+                i = (low + high) >> 1
+                if keys[i] < key:
+                    low = i + 1
+                else:
+                    high = i
+            of_tree[j * n + m] = <int32_t>(count + low)
+        count += found
+    starts[n] = <int32_t>count
     return count
 
 
@@ -133,73 +138,3 @@ cdef void _arc_shares(
                 for a in range(first, last):
                     heads[q, a] = total
                 first = last
-
-
-def hashed_arcs(arcs, labelled, heads, int every, label_codes, tag_codes, *, int nearest, int bits):
-    """Who holds each arc, and who its head, with label, tags and distance: int32[a, N_HASHED].
-
-    arcs: words, heads and labels, int32[a] each, as of `distinct_arcs`.
-    labelled, heads: float64[q, a], of `arc_shares`; a source holds an arc that has a share in the
-    last of its `every` rows.  label_codes: uint64[labels].  tag_codes: uint64[n + 1], of the root
-    and the words.  nearest: longer distances count as this one.  bits: ids are below 2 ** bits.
-    """
-    words, own_heads, labels = (checked("arcs", column, np.int32, None) for column in arcs)
-    labelled = checked("labelled", labelled, np.float64, None, len(words))
-    heads = checked("heads", heads, np.float64, *labelled.shape)
-    label_codes = checked("label_codes", label_codes, np.uint64, None)
-    tag_codes = checked("tag_codes", tag_codes, np.uint64, None)
-    check_values(words, 0, <int32_t>len(tag_codes) - 2, "words")
-    check_values(own_heads, 0, <int32_t>len(tag_codes) - 1, "heads")
-    check_values(labels, 0, <int32_t>len(label_codes) - 1, "labels")
-    if every < 1 or len(labelled) % every or not 0 < bits < 32:
-        raise ValueError(f"every is {every} of {len(labelled)} rows, bits are {bits}")
-    out = np.empty((len(words), N_MIXED), dtype=np.int32)
-    _hashed_arcs(
-        words, own_heads, labels, labelled, heads, every, label_codes, tag_codes, nearest,
-        64 - bits, out,
-    )
-    return out
-
-
-cdef void _hashed_arcs(
-    const int32_t[::1] words, const int32_t[::1] own_heads, const int32_t[::1] labels,
-    const double[:, ::1] labelled, const double[:, ::1] heads, int every,
-    const uint64_t[::1] label_codes, const uint64_t[::1] tag_codes, int nearest, int shift,
-    int32_t[:, ::1] out,             # OUT
-) noexcept:
-    cdef Py_ssize_t a, source, row
-    cdef int distance
-    cdef uint64_t voters, head_voters, label, modifier, head, far
-    with nogil:
-        for a in range(words.shape[0]):
-            voters = head_voters = 0
-            for source in range(labelled.shape[0] // every):
-                row = source * every + every - 1
-                voters |= <uint64_t>(labelled[row, a] > 0) << source
-                head_voters |= <uint64_t>(heads[row, a] > 0) << source
-            label, head = label_codes[labels[a]], tag_codes[own_heads[a]]
-            modifier = tag_codes[words[a] + 1]
-            distance = max(-nearest, min(nearest, own_heads[a] - 1 - words[a]))
-            if own_heads[a] == 0:
-                distance = nearest + 1
-            far = <uint64_t>(distance + nearest)
-            out[a, 0] = cut(mixed(1, voters), shift)
-            out[a, 1] = cut(mixed(mixed(2, voters), label), shift)
-            out[a, 2] = cut(mixed(mixed(3, voters), modifier), shift)
-            out[a, 3] = cut(mixed(mixed(4, voters), far), shift)
-            out[a, 4] = cut(mixed(mixed(mixed(5, voters), label), modifier), shift)
-            out[a, 5] = cut(mixed(mixed(6, head_voters), modifier), shift)
-            out[a, 6] = cut(mixed(mixed(mixed(7, head_voters), modifier), head), shift)
-            out[a, 7] = cut(mixed(mixed(mixed(8, head_voters), far), modifier), shift)
-            out[a, 8] = cut(mixed(mixed(9, label), modifier), shift)
-            out[a, 9] = cut(mixed(mixed(mixed(10, label), modifier), head), shift)
-
-
-cdef inline uint64_t mixed(uint64_t key, uint64_t part) noexcept nogil:
-    """A number with one more value in it: multiplicative hashing."""
-    key = (key ^ part) * MULTIPLIER
-    return key ^ (key >> 29)
-
-
-cdef inline int32_t cut(uint64_t key, int shift) noexcept nogil:
-    return <int32_t>(key >> shift)

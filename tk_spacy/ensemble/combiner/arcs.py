@@ -6,13 +6,13 @@ scores, and the share of an arc is the weight of all candidates that hold it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tk_spacy.ensemble.combiner.arc_table import arc_shares, distinct_arcs
-from tk_spacy.features.score_features import normalize
+from tk_spacy.ensemble.combiner.list_tables import list_weights
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.utils.array_types import Float64, Int32
 
@@ -83,22 +83,30 @@ def candidate_weights(candidates: CandidateList, scales: Mapping[str, float]) ->
     the softmax at every temperature, then all the weight on its own tree; a source that the list
     lacks, or that scored nothing, weighs all alike.
     """
-    k = len(candidates)
-    own = own_rows(candidates)
-    weights = np.full((len(scales), len(TEMPERATURES) + 1, k), 1.0 / k)
-    powers = np.zeros((len(scales), len(TEMPERATURES), k))  # all alike, unless more is known
-    temperatures = np.array(TEMPERATURES)[:, None]
-    for number, (source, scale) in enumerate(scales.items()):
-        if source not in own:
-            continue
-        scores = candidates.scores[:, candidates.sources.index(source)]
-        finite = np.isfinite(scores)
-        if finite.any():
-            scores = np.where(finite, scores, -np.inf)
-            powers[number] = (scores - scores.max()) / (scale * temperatures)
-        weights[number, -1] = 0.0
-        weights[number, -1, own[source]] = 1.0
-    np.exp(powers, out=powers)
-    normalize(powers.reshape(-1, k))
-    weights[:, :-1] = powers
-    return weights.reshape(-1, k)
+    return weights_of_lists([candidates], scales)[0]
+
+
+def weights_of_lists(lists: Sequence[CandidateList], scales: Mapping[str, float]) -> list[Float64]:
+    """As `candidate_weights`, of several lists in one go."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    columns, own = [], []
+    for item in lists:
+        if item.sources not in places:
+            places[item.sources] = [
+                item.sources.index(source) if source in item.sources else -1 for source in scales
+            ]
+        columns.append(places[item.sources])
+        own.append(
+            [
+                item.base if column == 0 else item.bases.get(source, -1)
+                for source, column in zip(scales, columns[-1], strict=True)
+            ]
+        )
+    shape = len(lists), len(scales)
+    return list_weights(
+        [item.scores for item in lists],
+        np.array(columns, dtype=np.int32).reshape(shape),
+        np.array(own, dtype=np.int32).reshape(shape),
+        np.array(list(scales.values()), dtype=np.float64),
+        np.array(TEMPERATURES),
+    )

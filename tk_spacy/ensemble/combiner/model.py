@@ -22,9 +22,12 @@ from numpy.typing import NDArray
 from tk_spacy.ensemble.combiner.arc_features import BITS, ArcFeatures, ArcTable
 from tk_spacy.ensemble.combiner.arcs import ListArcs
 from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
+from tk_spacy.ensemble.combiner.list_trees import extended_rows
 from tk_spacy.ensemble.combiner.reparsing import best_trees
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.long_sentences import WHOLE_WORDS
+from tk_spacy.kbest.passes import in_passes
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64, Int32
 from tk_spacy.utils.stored_values import stored_entry, stored_list, stored_number
@@ -81,13 +84,15 @@ class ArcCombiner:
         report = progress or (lambda done, total: None)
         steps = min(folds, len(lists)) + 1
         features, tables = _encode(gold, lists)
-        extended = [
-            apart._extended(table, candidates, ADDED_TREES)
-            for apart, table, candidates in cls._apart(
-                features, tables, lists, folds=folds, epochs=epochs,
-                progress=lambda done, _: report(done, steps),
-            )
-        ]  # fmt: skip
+        extended: list[CandidateList] = []
+        for apart, held in cls._apart(
+            features, tables, folds=folds, epochs=epochs,
+            progress=lambda done, _: report(done, steps),
+        ):  # fmt: skip
+            for some in in_passes(held, [lists[i] for i in held]):
+                extended += apart._extended(
+                    [tables[i].table for i in some], [lists[i] for i in some], ADDED_TREES
+                )
         combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)
         report(steps, steps)
         return combiner, extended
@@ -107,32 +112,31 @@ class ArcCombiner:
         The other parameters are those of `fit_apart`.
         """
         features, tables = _encode(gold, lists)
-        for apart, table, _ in cls._apart(
-            features, tables, lists, folds=folds, epochs=epochs, progress=progress
+        for apart, held in cls._apart(
+            features, tables, folds=folds, epochs=epochs, progress=progress
         ):
-            yield table.arcs, apart._log_probabilities(table)
+            for i in held:
+                table = tables[i].table
+                yield table.arcs, apart._log_probabilities([table])
 
     @classmethod
     def _apart(
         cls,
         features: ArcFeatures,
         tables: Sequence[_Taught],
-        lists: Sequence[CandidateList],
         *,
         folds: int,
         epochs: int,
         progress: Callable[[int, int], None] | None,
-    ) -> Iterator[tuple[ArcCombiner, ArcTable, CandidateList]]:
-        """Each list in order, with a combiner that did not learn from it."""
-        if len(lists) < 2:
+    ) -> Iterator[tuple[ArcCombiner, list[int]]]:
+        """The numbers of all lists in order, with combiners that did not learn from them."""
+        if len(tables) < 2:
             raise UserError("training needs at least two candidate lists")
-        parts = np.array_split(np.arange(len(lists)), min(folds, len(lists)))
+        parts = np.array_split(np.arange(len(tables)), min(folds, len(tables)))
         for number, held in enumerate(parts, start=1):
             away = set(held.tolist())
-            rest = [i for i in range(len(lists)) if i not in away]
-            apart = cls._learn(features, tables, rest, epochs=epochs)
-            for i in held.tolist():
-                yield apart, tables[i].table, lists[i]
+            rest = [i for i in range(len(tables)) if i not in away]
+            yield cls._learn(features, tables, rest, epochs=epochs), held.tolist()
             if progress is not None:
                 progress(number, len(parts))
 
@@ -181,27 +185,51 @@ class ArcCombiner:
 
         added: trees of its own, at most.  The order stays that of the main source.
         """
-        return self._extended(self.features.encode(sentence, candidates), candidates, added)
+        return self.extended_all([(sentence, candidates)], added=added)[0]
 
-    def _extended(self, table: ArcTable, candidates: CandidateList, added: int) -> CandidateList:
-        arcs, scores = table.arcs, self._log_probabilities(table)
-        trees = best_trees(arcs, scores, added)
-        unknown = np.full((len(trees), len(candidates.sources)), np.nan)
-        return CandidateList.from_arrays(
-            np.concatenate([candidates.heads, arcs.heads[trees]]),
-            np.concatenate([candidates.labels, arcs.labels[trees]]),
-            np.concatenate(
-                [
-                    np.concatenate([candidates.scores, unknown]),
-                    scores[np.concatenate([arcs.of_tree, trees])].sum(axis=1, keepdims=True),
-                ],
-                axis=1,
-            ),
-            inventory=candidates.inventory,
-            sources=(*candidates.sources, COMBINER),
-            base=candidates.base,
-            bases=candidates.bases,
+    def extended_all(
+        self,
+        pairs: Sequence[tuple[Sentence, CandidateList]],
+        *,
+        added: int = ADDED_TREES,
+    ) -> list[CandidateList]:
+        """As `extended`, of several lists in one go."""
+        found: list[CandidateList] = []
+        for some in in_passes(pairs, [candidates for _, candidates in pairs]):
+            lists = [candidates for _, candidates in some]
+            found += self._extended(self.features.encode_all(some), lists, added)
+        return found
+
+    def _extended(
+        self, tables: Sequence[ArcTable], lists: Sequence[CandidateList], added: int
+    ) -> list[CandidateList]:
+        scores = self._log_probabilities(tables)
+        stops = np.cumsum([len(table.arcs) for table in tables]).tolist()
+        rows = extended_rows(
+            [
+                (arcs.heads, arcs.labels, arcs.with_head, arcs.of_tree)
+                for arcs in (table.arcs for table in tables)
+            ],
+            scores,
+            [(item.heads, item.labels, item.scores) for item in lists],
+            [
+                best_trees(table.arcs, scores[stop - len(table.arcs) : stop], added)
+                if item.n_words > WHOLE_WORDS
+                else None
+                for table, item, stop in zip(tables, lists, stops, strict=True)
+            ],
+            added,
         )
+        return [
+            CandidateList.from_arrays(
+                *own,
+                inventory=item.inventory,
+                sources=(*item.sources, COMBINER),
+                base=item.base,
+                bases=item.bases,
+            )
+            for own, item in zip(rows, lists, strict=True)
+        ]
 
     def arc_scores(
         self, sentence: Sentence, candidates: CandidateList, heads: Int32, labels: Int32
@@ -212,7 +240,7 @@ class ArcCombiner:
         such as those that `extended` adds.  Raises ValueError for an arc that it does not have.
         """
         table = self.features.encode(sentence, candidates)
-        arcs, scores = table.arcs, self._log_probabilities(table)
+        arcs, scores = table.arcs, self._log_probabilities([table])
         n = heads.shape[1]
         n_labels = int(max(arcs.labels.max(), labels.max())) + 1
 
@@ -226,9 +254,19 @@ class ArcCombiner:
             raise ValueError("a tree has an arc that no candidate of the list has")
         return scores[found]
 
-    def _log_probabilities(self, table: ArcTable) -> Float64:
+    def _log_probabilities(self, tables: Sequence[ArcTable]) -> Float64:
+        """Of the arcs of some lists, one list after the other."""
+        if len(tables) == 1:
+            return arc_log_probabilities(
+                tables[0].dense, tables[0].hashed, tables[0].arcs.starts, self.weights, self.hashed
+            )
+        starts = np.concatenate([[0], *(np.diff(table.arcs.starts) for table in tables)])
         return arc_log_probabilities(
-            table.dense, table.hashed, table.arcs.starts, self.weights, self.hashed
+            np.concatenate([table.dense for table in tables]),
+            np.concatenate([table.hashed for table in tables]),
+            starts.cumsum().astype(np.int32),
+            self.weights,
+            self.hashed,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,8 +307,12 @@ def _encode(
 ) -> tuple[ArcFeatures, list[_Taught]]:
     features = ArcFeatures.fit(lists)
     taught = []
-    for sentence, candidates in zip(gold, lists, strict=True):
-        table = features.encode(sentence, candidates)
+    tables = (
+        table
+        for some in in_passes(list(zip(gold, lists, strict=True)), lists)
+        for table in features.encode_all(some)
+    )
+    for sentence, candidates, table in zip(gold, lists, tables, strict=True):
         arcs = table.arcs
         labels = candidates.inventory.encode(sentence.deprels, add=False)
         right = (arcs.heads == sentence.heads[arcs.words]) & (arcs.labels == labels[arcs.words])

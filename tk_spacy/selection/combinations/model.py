@@ -97,6 +97,10 @@ class CombinationModel:
         """
         return self._encoder.encode(sentence, candidates)
 
+    def encode_all(self, pairs: Sequence[tuple[Sentence, CandidateList]]) -> list[EncodedList]:
+        """As `encode`, for several sentences in one go."""
+        return self._encoder.encode_all(pairs)
+
     def scores(
         self, encoded: Sequence[EncodedList], *, n_threads: int | None = None
     ) -> list[Float64]:

@@ -131,7 +131,7 @@ def encode_lists(
 ) -> list[EncodedList]:
     """Aligned sentences and candidate lists, encoded."""
     made = encoder(schema, space)
-    return [made.encode(s, trees) for s, trees in zip(sentences, lists, strict=True)]
+    return made.encode_all(list(zip(sentences, lists, strict=True)))
 
 
 def by_word(parts: PartLists, n_words: int) -> Int32:

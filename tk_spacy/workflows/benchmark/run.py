@@ -83,7 +83,7 @@ def benchmark(
         assert where is not None  # checked above
         progress.warn(missing_note(missing, where))
     encoder = ListEncoder(schema, kernel_parts=(ARC,), manual_parts=())
-    arcs = arcs_of([encoder.encode(sentence, trees) for sentence, trees in pairs])
+    arcs = arcs_of(encoder.encode_all(pairs))
     if reranker:
         supports = [SupportArcs.of(reranker.support)]
     else:
