@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.kbest.sources import ParserSource, Remembering
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import group_equal
@@ -60,6 +60,12 @@ class MergedSource:
                 continue
             merged = [merge(lists, k=k) for lists in zip(*proposed, strict=True)]
             yield from self._completed(batch, merged)
+
+    def forget(self) -> None:
+        """Let sources forget sentences, so that the next ones get what they would get alone."""
+        for source in self.sources:
+            if isinstance(source, Remembering):
+                source.forget()
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]

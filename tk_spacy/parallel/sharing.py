@@ -45,8 +45,8 @@ def in_order(
     """What `work` makes of each item, in their order.
 
     processes: that share the items, each on one thread.  With one, or where this process may not
-        or cannot fork, all is done here; so is the first item always, which makes what all need, and the
-        second where no third one follows.
+        or cannot fork, all is done here; so is the first item always, which makes what all need,
+        and the second where no third one follows.
     what: they work on, for messages.
 
     `items` runs here, a little ahead.  What it raises, or `work` does, is raised after the results

@@ -132,8 +132,9 @@ class FileReranker(FileWorker):
     def decide(self, sentences: Sequence[Sentence], source: MergedSource) -> list[Decided]:
         """The choices for one batch of sentences, which have their tags.
 
-        source: of their candidates, see `_source`.
+        source: of their candidates, see `_source`; it forgets what it remembers of other batches.
         """
+        source.forget()
         if self.model.external_parsers:
             # Lists of whole sentences: files know of no pieces.
             lists = source.candidates(sentences, k=self._list_length)
