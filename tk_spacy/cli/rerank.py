@@ -25,6 +25,7 @@ from tk_spacy.cli.file_commands import (
 )
 from tk_spacy.cli.shell import Json, Quiet
 from tk_spacy.kbest.candidates import MAX_K
+from tk_spacy.reranker.speeds import EXACT, SPEEDS
 from tk_spacy.workflows.files.batch import rerank_files
 from tk_spacy.workflows.files.inputs import INPUT_FORMS
 from tk_spacy.workflows.files.tagging import TAG_CHOICES
@@ -62,6 +63,16 @@ def rerank_cli(
             "the tree's probability as a comment. Needs a model trained with scikit-learn.",
         ),
     ] = False,
+    speed: Annotated[
+        str,
+        typer.Option(
+            "--speed",
+            metavar="|".join(SPEEDS),
+            help="exact: all parsers and the reranker look at each sentence. balanced, fast: the "
+            "quick parsers decide alone where they are sure, for at most 0.05, and 0.2, LAS less "
+            "on dev; what they give is in the model's report.",
+        ),
+    ] = EXACT,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     threads: Cores = None,
@@ -99,6 +110,7 @@ def rerank_cli(
             form=chosen("--input", form, INPUT_FORMS),
             well_formed=well_formed,
             confidence=confidence,
+            speed=chosen("--speed", speed, SPEEDS),
             overwrite=overwrite,
             processes=jobs,
             n_threads=threads,

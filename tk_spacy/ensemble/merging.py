@@ -8,7 +8,7 @@ where parsers that differ agree, a tree is much more often right than any of the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -21,6 +21,8 @@ from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.tree_rows import group_equal
 
 T = TypeVar("T")
+Proposed = Mapping[int, Sequence[CandidateList]]
+"""Lists of a batch of sentences, by the places of the sources that proposed them."""
 
 
 class MergedSource:
@@ -54,12 +56,33 @@ class MergedSource:
         """One list for each sentence; its trees, if any, are not looked at."""
         # The lists of a batch are in memory together.
         for batch in in_batches(sentences, lambda sentence: k * len(sentence)):
-            proposed = self._asked([partial(_proposed, s, batch, k) for s in self.sources])
-            if len(proposed) == 1:
-                yield from proposed[0]
-                continue
-            merged = [merge(lists, k=k) for lists in zip(*proposed, strict=True)]
-            yield from self._completed(batch, merged)
+            yield from self.joined(batch, self.proposed(batch, k=k), k=k)
+
+    def proposed(
+        self, sentences: Sequence[Sentence], *, k: int, places: Sequence[int] | None = None
+    ) -> Proposed:
+        """The lists of the sources at some places, by default all: one for each sentence."""
+        asked = range(len(self.sources)) if places is None else places
+        questions = {i: partial(_proposed, self.sources[i], sentences, k) for i in asked}
+        return self._asked(questions)
+
+    def joined(
+        self, sentences: Sequence[Sentence], proposed: Proposed, *, k: int
+    ) -> list[CandidateList]:
+        """What sources have proposed as one list each, with the scores of these sources.
+
+        proposed: of some sources or all.
+        """
+        places = sorted(proposed)
+        if len(places) == 1:
+            return list(proposed[places[0]])
+        each = zip(*(proposed[i] for i in places), strict=True)
+        lists = [merge(own, k=k) for own in each]
+        scores = self._scores(sentences, lists, places)
+        return [
+            trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
+            for trees, own in zip(lists, scores, strict=True)
+        ]
 
     def forget(self) -> None:
         """Let sources forget sentences, so that the next ones get what they would get alone."""
@@ -71,27 +94,26 @@ class MergedSource:
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
     ) -> list[np.ndarray]:
         """The scores of all parsers: float64[k, n_names] for each sentence."""
-        columns = self._asked([partial(s.score, sentences, lists) for s in self.sources])
+        return self._scores(sentences, lists, range(len(self.sources)))
+
+    def _scores(
+        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList], places: Sequence[int]
+    ) -> list[np.ndarray]:
+        questions = {i: partial(self.sources[i].score, sentences, lists) for i in places}
+        columns = self._asked(questions).values()
         return [np.concatenate(rows, axis=1) for rows in zip(*columns, strict=True)]
 
-    def _asked(self, questions: Sequence[Callable[[], T]]) -> list[T]:
-        """The answers of all sources, at the same time where threads allow it."""
+    def _asked(self, questions: Mapping[int, Callable[[], T]]) -> dict[int, T]:
+        """The answers of sources, by their places, at the same time where threads allow it."""
 
-        def timed(number: int) -> T:
+        def timed(place: int) -> T:
             started = time.perf_counter()
-            answer = questions[number]()
-            self.seconds[number] += time.perf_counter() - started
+            answer = questions[place]()
+            self.seconds[place] += time.perf_counter() - started
             return answer
 
-        own = [partial(timed, number) for number in range(len(questions))]
-        return answers(own, n_threads=self._n_threads)
-
-    def _completed(
-        self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]
-    ) -> Iterator[CandidateList]:
-        scores = self.score(sentences, lists)
-        for trees, own in zip(lists, scores, strict=True):
-            yield trees.with_scores(np.where(np.isnan(trees.scores), own, trees.scores))
+        found = answers([partial(timed, i) for i in questions], n_threads=self._n_threads)
+        return dict(zip(questions, found, strict=True))
 
 
 def _proposed(source: ParserSource, sentences: Sequence[Sentence], k: int) -> list[CandidateList]:

@@ -82,6 +82,20 @@ SYSTEMS = (BASE_PARSER, FIRST, VOTE, COMBINER_ROW, BASE_RERANKER, KERNEL_RERANKE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedReport:
+    """What one speed of the final system is worth (see `reranker.cascade`).
+
+    left: percent of the sentences that were left to the quick parsers.
+    tokens_per_second: of proposing and choosing, tags given.
+    """
+
+    left: float
+    uas: float
+    las: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartReport:
     """What was measured on dev or test.
 
@@ -90,6 +104,7 @@ class PartReport:
     where there is one.  trees: mean number of candidates.
     tokens_per_second: of choosing among ready lists.  violations: what is ill-formed in the gold
     trees, the base parser's and the final system's, by kind; empty in reports of earlier versions.
+    speeds: of the final system, the exact one among them; empty where it has one alone.
     """
 
     sentences: int
@@ -100,6 +115,7 @@ class PartReport:
     tests: Sequence[Bootstrap]
     vote_tests: Sequence[Bootstrap] = ()
     violations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    speeds: Mapping[str, SpeedReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +218,11 @@ class TrainReport:
                 if part.violations
             ),
             *([tags_table(self.tags)] if self.tags else []),
+            *(
+                speeds_table(f"Speeds{where} {name}", part.speeds)
+                for name, part in self.parts.items()
+                if part.speeds
+            ),
             *([fast_table(self.fast)] if self.fast is not None else []),
             table_3(self.run_time),
             *([costs_table(self)] if self.run_time.parser_speeds else []),
@@ -238,6 +259,9 @@ class TrainReport:
                     "scores": {system: Scores(**row) for system, row in part["scores"].items()},
                     "tests": [Bootstrap(**test) for test in part["tests"]],
                     "vote_tests": [Bootstrap(**test) for test in part.get("vote_tests", ())],
+                    "speeds": {
+                        name: SpeedReport(**row) for name, row in part.get("speeds", {}).items()
+                    },
                 }
             )
             for name, part in data["parts"].items()
@@ -309,6 +333,29 @@ def table_3(run: RunTime) -> Table:
         title="Runtime of the kernel reranker",
         columns=(Column("", "quantity", align="left"), Column("", "value")),
         rows=rows,
+    )
+
+
+def speeds_table(title: str, speeds: Mapping[str, SpeedReport]) -> Table:
+    """What the speeds of the final system are worth, a row each."""
+    return Table(
+        title=title,
+        columns=(
+            Column("speed", "speed", align="left"),
+            Column("left to the quick parsers, %", "left"),
+            Column("UAS", "uas"),
+            Column("LAS", "las"),
+            Column("tokens/s", "tokens_per_second"),
+        ),
+        rows=tuple(
+            (name, row.left, row.uas, row.las, round(row.tokens_per_second))
+            for name, row in speeds.items()
+        ),
+        notes=(
+            "`tk-spacy rerank --speed`; left: share of the sentences of which the quick parsers "
+            "were sure, and which no other parser and no reranker saw; tokens/s: proposing and "
+            "choosing, tags given.",
+        ),
     )
 
 

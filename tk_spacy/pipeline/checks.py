@@ -9,6 +9,7 @@ from spacy.errors import Errors
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import SEARCHES
+from tk_spacy.reranker.speeds import SPEEDS
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -31,6 +32,12 @@ def check_config(
                 f"{name}: source is {source!r}; it must name the pipeline's parser, or several "
                 f"different ones"
             )
+
+
+def check_speed(name: str, speed: str) -> None:
+    """Raise UserError for a speed that there is none of."""
+    if speed not in SPEEDS:
+        raise UserError(f"{name}: speed is {speed!r}; choose {', '.join(SPEEDS)}")
 
 
 def check_count(

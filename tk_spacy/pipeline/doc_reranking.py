@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from tk_spacy.pipeline.sources import DocSource
 from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.reranker.decision import Decision
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.speeds import EXACT, Speed
+from tk_spacy.reranker.staged import left_to_quick
 from tk_spacy.spacy_io.conversion import to_spacy_label
 from tk_spacy.spacy_io.doc_trees import DocSentence
 from tk_spacy.spacy_io.extensions import HEAD_PROBS, LABEL_PROBS
@@ -91,6 +93,7 @@ def choose_trees(
     n_threads: int | None = None,
     explains: bool = False,
     well_formed: bool = False,
+    speed: Speed = EXACT,
 ) -> Iterator[Choice]:
     """The choice for each sentence, in order; the Docs stay as they are.
 
@@ -98,6 +101,8 @@ def choose_trees(
     kept: trees that a choice keeps, at most, the best ones.
     explains: explain each choice, too.
     well_formed: only the best-formed trees are chosen from (see `Reranker.decide`).
+    speed: other than the exact one, quick parsers decide alone where they are sure, which needs a
+        reranker with a cascade; what is explained is always exact.
     For each piece of a long sentence there is a choice of its own (see `long_sentences`); of such a
     sentence the chosen tree alone is kept.
     """
@@ -107,6 +112,7 @@ def choose_trees(
         found = _choices(
             reranker, sources, pieces, inventory=inventory, k=k, kept=kept,
             n_threads=n_threads, explains=explains, well_formed=well_formed,
+            speed=EXACT if explains else speed,
         )  # fmt: skip
         for sentence, own in zip(batch, cuts, strict=True):
             chosen = [next(found) for _ in own]
@@ -124,9 +130,30 @@ def _choices(
     n_threads: int | None,
     explains: bool,
     well_formed: bool,
+    speed: Speed,
 ) -> Iterator[Choice]:
     asked = [s for s in batch if s.heads is not None and len(s.words) > 1]
-    lists = _candidates(asked, sources, inventory=inventory, k=k, n_threads=n_threads)
+    company = _Company(sources, inventory, k, n_threads)
+    places: Sequence[int] = range(len(sources))
+    first: Mapping[int, Sequence[CandidateList]] = {}
+    left: dict[int, Choice] = {}
+    if speed != EXACT and asked and reranker.cascade is not None:
+        quick = set(reranker.cascade.quick)
+        first = company.proposed(asked, [i for i in places if quick >= {*sources[i].names}])
+        quickly = left_to_quick(
+            reranker, [s.plain for s in asked], company.joined(asked, first),
+            speed=speed, well_formed=well_formed,
+        )  # fmt: skip
+        unsure = [i for i, decision in enumerate(quickly) if decision is None]
+        left = {
+            id(sentence): _choose(sentence, decision, None, kept)
+            for sentence, decision in zip(asked, quickly, strict=True)
+            if decision is not None
+        }
+        asked = [asked[i] for i in unsure]
+        first = {place: [own[i] for i in unsure] for place, own in first.items()}
+    rest = company.proposed(asked, [i for i in places if i not in first])
+    lists = company.joined(asked, {**first, **rest})
     pairs = []
     repairs = well_formed or reranker.penalties.weights
     for sentence, trees in zip(asked, lists, strict=True):
@@ -139,7 +166,7 @@ def _choices(
     decisions = reranker.decide_all(given, scores, well_formed=well_formed, n_threads=n_threads)
     decided = [(plain, decision) for (plain, _), decision in zip(given, decisions, strict=True)]
     known = reranker.confidences(decided, arc_probabilities(source.of_words for source in sources))
-    choices = {
+    choices = left | {
         id(sentence): _choose(sentence, decision, sure, kept)
         for (sentence, _), decision, sure in zip(pairs, decisions, known, strict=True)
     }
@@ -256,54 +283,70 @@ def _no_choice(sentence: DocSentence, reranker: Reranker, kept: int) -> Choice:
     return Choice(sentence, confidence=1.0, n_candidates=1, sure=sure, candidates=shown)
 
 
-def _candidates(
-    sentences: Sequence[DocSentence],
-    sources: Sequence[DocSource],
-    *,
-    inventory: LabelInventory,
-    k: int,
-    n_threads: int | None,
-) -> list[CandidateList]:
-    """Trees over words from all sources with the scores of all, as `MergedSource` makes them."""
-    if not sentences:
-        return []
-    for sentence in sentences:
-        _ = sentence.plain  # once, before several threads ask for it
-    asked = [partial(source.trees, sentences, k=k) for source in sources]
-    wants_own = sources[0].wants_own
-    proposed = [
-        [
-            _with_own_tree(sentence, found, source, inventory, is_base=not number)
-            if wants_own or found is None
-            else found
-            for sentence, found in zip(sentences, of_source, strict=True)
+class _Company(NamedTuple):
+    """Parsers that propose together, as `MergedSource` has them do.
+
+    sources: which share the inventory.  k: length of lists.
+    """
+
+    sources: Sequence[DocSource]
+    inventory: LabelInventory
+    k: int
+    n_threads: int | None
+
+    def proposed(
+        self, sentences: Sequence[DocSentence], places: Sequence[int]
+    ) -> dict[int, list[CandidateList]]:
+        """Trees over words from the sources at these places."""
+        if not sentences:
+            return {place: [] for place in places}
+        for sentence in sentences:
+            _ = sentence.plain  # once, before several threads ask for it
+        asked = [partial(self.sources[place].trees, sentences, k=self.k) for place in places]
+        wants_own = self.sources[0].wants_own
+        found = answers(asked, n_threads=self.n_threads)
+        return {
+            place: [
+                _with_own_tree(
+                    sentence, own, self.sources[place], self.inventory, is_base=not place
+                )
+                if wants_own or own is None
+                else own
+                for sentence, own in zip(sentences, of_source, strict=True)
+            ]
+            for place, of_source in zip(places, found, strict=True)
+        }
+
+    def joined(
+        self, sentences: Sequence[DocSentence], proposed: Mapping[int, Sequence[CandidateList]]
+    ) -> list[CandidateList]:
+        """What sources have proposed as one list each, with the scores of all these sources."""
+        if not sentences:
+            return []
+        sources = [self.sources[place] for place in sorted(proposed)]
+        each = zip(*(proposed[place] for place in sorted(proposed)), strict=True)
+        lists = [merge(own, k=self.k) for own in each]
+        ends = np.cumsum([len(source.names) for source in sources]).tolist()
+        columns = [slice(a, b) for a, b in pairwise([0, *ends])]
+        # The lists that trees have come to which a source has not scored.
+        incomplete = [
+            [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, own]).any()]
+            for own in columns
         ]
-        for number, (source, of_source) in enumerate(
-            zip(sources, answers(asked, n_threads=n_threads), strict=True)
+        scored = answers(
+            [
+                partial(source.score, [sentences[i] for i in rows], [lists[i] for i in rows])
+                for source, rows in zip(sources, incomplete, strict=True)
+            ],
+            n_threads=self.n_threads,
         )
-    ]
-    lists = [merge(own, k=k) for own in zip(*proposed, strict=True)]
-    ends = np.cumsum([len(source.names) for source in sources]).tolist()
-    columns = [slice(a, b) for a, b in pairwise([0, *ends])]
-    # The lists that trees have come to which a source has not scored.
-    incomplete = [
-        [i for i, trees in enumerate(lists) if np.isnan(trees.scores[:, own]).any()]
-        for own in columns
-    ]
-    scored = answers(
-        [
-            partial(source.score, [sentences[i] for i in rows], [lists[i] for i in rows])
-            for source, rows in zip(sources, incomplete, strict=True)
-        ],
-        n_threads=n_threads,
-    )
-    filled = [trees.scores.copy() for trees in lists]
-    for own, rows, found in zip(columns, incomplete, scored, strict=True):
-        for i, new in zip(rows, found, strict=True):
-            known = filled[i][:, own]
-            filled[i][:, own] = np.where(np.isnan(known), new, known)
-    # All at once: the scores give the order of the trees.
-    return [trees.with_scores(scores) for trees, scores in zip(lists, filled, strict=True)]
+        filled = [trees.scores.copy() for trees in lists]
+        for own, rows, found in zip(columns, incomplete, scored, strict=True):
+            for i, new in zip(rows, found, strict=True):
+                known = filled[i][:, own]
+                filled[i][:, own] = np.where(np.isnan(known), new, known)
+        # All at once: the scores give the order of the trees.
+        return [trees.with_scores(scores) for trees, scores in zip(lists, filled, strict=True)]
 
 
 def _with_own_tree(

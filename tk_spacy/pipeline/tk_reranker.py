@@ -7,7 +7,7 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -16,7 +16,7 @@ from spacy.training import Example
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import TK_RERANKER, backward_name
 from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
-from tk_spacy.pipeline.checks import check_config, check_count, unsplit
+from tk_spacy.pipeline.checks import check_config, check_count, check_speed, unsplit
 from tk_spacy.pipeline.parser_base import check_source
 from tk_spacy.pipeline.scorer import (
     DEPENDENCY_SCORER,
@@ -25,6 +25,7 @@ from tk_spacy.pipeline.scorer import (
     score_dependencies,
 )
 from tk_spacy.pipeline.tk_udpipe_tokenizer import TkUdpipeTokenizer
+from tk_spacy.reranker.speeds import EXACT, Speed
 from tk_spacy.spacy_io.extensions import (
     CANDIDATES_EXTENSION,
     EXPLANATIONS,
@@ -66,6 +67,7 @@ MULTIWORD = "multiword"
         "candidates": 0,
         "n_threads": None,
         "well_formed": False,
+        "speed": "exact",
         "scorer": DEPENDENCY_SCORER,
     },
     default_score_weights=SCORE_WEIGHTS,
@@ -79,12 +81,13 @@ def make_tk_reranker(
     candidates: int,
     n_threads: int | None,
     well_formed: bool,
+    speed: str,
     scorer: Callable[..., ScoreDict] | None,
 ) -> "TkReranker":
     """Make the component; its config is described at `TkReranker`."""
     return TkReranker(
         nlp, name, source=source, search=search, k=k, candidates=candidates,
-        n_threads=n_threads, well_formed=well_formed, scorer=scorer,
+        n_threads=n_threads, well_formed=well_formed, speed=speed, scorer=scorer,
     )  # fmt: skip
 
 
@@ -99,6 +102,7 @@ def add_reranker(
     candidates: int = 0,
     n_threads: int | None = None,
     well_formed: bool = False,
+    speed: str = "exact",
 ) -> "TkReranker":
     """Add a `tk_reranker` with a trained model at the end of a pipeline, and return it.
 
@@ -110,7 +114,7 @@ def add_reranker(
     source = sources[0] if len(sources) == 1 else sources
     config = {
         "source": source, "search": search, "k": k, "candidates": candidates,
-        "n_threads": n_threads, "well_formed": well_formed,
+        "n_threads": n_threads, "well_formed": well_formed, "speed": speed,
     }  # fmt: skip
     return add_component(nlp, TkReranker, reranker, factory=TK_RERANKER, name=name, config=config)
 
@@ -131,6 +135,9 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     well_formed: only the candidates that break the fewest of UD's constraints are chosen from,
                repaired ones among them (see `Reranker.decide`); all others are left out of counts,
                margin and `doc._.tk_candidates`.
+    speed:     "exact", or "balanced" and "fast", where quick parsers decide alone where they are
+               sure (see `tk_spacy.reranker.cascade`), at a small loss; all is exact with a model
+               that does not know when they are.  Records of such sentences are not calibrated.
     scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     Only heads and labels of words change.  A sentence stays as it is where there is nothing to
@@ -181,6 +188,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         candidates: int = 0,
         n_threads: int | None = None,
         well_formed: bool = False,
+        speed: str = "exact",
         scorer: Callable[..., ScoreDict] | None = score_dependencies,
     ) -> None:
         self.sources = (source,) if isinstance(source, str) else tuple(source)
@@ -188,6 +196,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         check_count(name, "candidates", candidates, at_least=0)
         if not isinstance(well_formed, bool):
             raise UserError(f"{name}: well_formed is {well_formed!r}; it must be true or false")
+        check_speed(name, speed)
         register_extension()
         super().__init__(nlp, name, scorer=scorer)
         self.search = search
@@ -195,6 +204,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         self.candidates = candidates
         self.n_threads = n_threads
         self.well_formed = well_formed
+        self.speed = cast("Speed", speed)
         self.explains = False
         self._inventory: Any = None
 
@@ -246,8 +256,25 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             n_threads=self.n_threads,
             explains=self.explains,
             well_formed=self.well_formed,
+            speed=self._usable_speed(reranker, sources),
         )
         return [[next(choices) for _ in own] for own in sentences]
+
+    def _usable_speed(self, reranker: "Reranker", sources: "Sequence[ParserSource]") -> Speed:
+        """The speed that is asked for; the exact one, with a warning, where the model has no other.
+
+        The quick parsers must be among the sources, and some others, too.
+        """
+        names = {name for source in sources for name in source.names}
+        cascade = reranker.cascade
+        if self.speed == EXACT or (cascade is not None and {*cascade.quick} < names):
+            return self.speed
+        self._warn(
+            "speed",
+            f"speed is {self.speed!r}, but the model does not know when quick parsers of this "
+            "pipeline are sure: it is exact",
+        )
+        return EXACT
 
     def _warn_of_multiword(self, made: "Provenance", nlp: Language, doc: Doc) -> None:
         """Warn where a Doc has a word that was never one, but several, in the treebank.

@@ -348,7 +348,7 @@ def _tuned(
         metric=metric,
     )
     # What was calibrated, and penalised, were other scores.
-    made = replace(made, combination=combination, calibration=None)
+    made = replace(made, combination=combination, calibration=None, cascade=None)
     if not made.penalties.weights:
         return made
     right = [s.with_tree(g.heads, g.deprels) for g, (s, _) in zip(gold, pairs, strict=True)]

@@ -31,6 +31,7 @@ from tk_spacy.kernels.support import Support
 from tk_spacy.parallel.prefetch import made_ahead
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, Confidence
+from tk_spacy.reranker.cascade import Cascade
 from tk_spacy.reranker.decision import Decision, repaired_list
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.explain import EXAMPLES as EXAMPLES_TOLD
@@ -98,6 +99,7 @@ class Reranker(StoredModel):
     combiner: adds trees and a score to the lists of several parsers; None without it.
     penalties: on ill-formed trees, in the final scores.
     calibration: makes probabilities of the final scores; None without it.
+    cascade: tells which sentences may be left to quick parsers; None where that is not known.
     examples: the training sentences that support parts came from, for explanations; None where the
         model was told to keep none, and in models of before.
     about: further facts as meta.json stores them, JSON values; `provenance` reads them.
@@ -122,6 +124,7 @@ class Reranker(StoredModel):
     combiner: ArcCombiner | None = None
     penalties: Penalties = field(default_factory=Penalties)
     calibration: Calibration | None = None
+    cascade: Cascade | None = None
     examples: Examples | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     _encoder: ListEncoder = field(init=False, repr=False)
@@ -470,6 +473,8 @@ class Reranker(StoredModel):
         }
         if self.calibration is not None:
             more["calibration"] = self.calibration.to_dict()
+        if self.cascade is not None:
+            more["cascade"] = self.cascade.to_dict()
         version = BEFORE_EXPLICIT
         if self.kernel_map is not None:
             more["kernel_map"] = self.kernel_map.to_dict()
@@ -542,6 +547,9 @@ class Reranker(StoredModel):
         if meta.get("calibration") is not None:
             calibration = Calibration.from_dict(meta["calibration"])
         _check_sources(combination, list_features, combiner, calibration)
+        cascade = None
+        if meta.get("cascade") is not None:
+            cascade = Cascade.from_dict(meta["cascade"])
         schema = read_schema(files, SCHEMA)
         explicit = None
         if is_explicit:
@@ -572,6 +580,7 @@ class Reranker(StoredModel):
             combiner=combiner,
             penalties=penalties,
             calibration=calibration,
+            cascade=cascade,
             examples=examples,
             about=cls._about(
                 meta,
@@ -581,6 +590,7 @@ class Reranker(StoredModel):
                 "combiner",
                 "penalties",
                 "calibration",
+                "cascade",
                 "kernel_map",
                 "explicit",
             ),

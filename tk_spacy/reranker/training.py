@@ -25,6 +25,7 @@ from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, HeldOut
+from tk_spacy.reranker.cascade import Cascade, Seen, right_words
 from tk_spacy.reranker.interpolation import (
     DEFAULT_METRIC,
     Combination,
@@ -263,6 +264,7 @@ def train_reranker(
     penalties: bool = True,
     arcs: ArcProbabilities | None = None,
     unseen: dict[int, Float64] | None = None,
+    quick: Sequence[str] = (),
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -283,6 +285,8 @@ def train_reranker(
     unseen: gets the final scores float64[k] of the lists, by their numbers, from rerankers that did
         not learn from them; where no lists were held out in turn, as many are trained for it as
         would be to calibrate.  A list that no reranker could score so is left out.
+    quick: sources whose parsers may decide alone where they are sure (see `cascade`); none for no
+        cascade, which there is neither without calibration.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -346,13 +350,31 @@ def train_reranker(
     if calibration_folds and scored:
         held = [HeldOut(sentences[i], lists[i], final(i, own)) for i, own in scored]
         calibration = Calibration.fit(held)
+        chosen: list[HeldOut] = []
         if dev is not None:
             chosen = decided(reranker, *dev, n_threads=n_threads)
             calibration = calibration.adjusted_to(
                 chosen, None if arcs is None else arcs([item.chosen for item in chosen])
             )
         reranker = replace(reranker, calibration=calibration)
+        if quick and set(quick) < {*lists[0].sources} - {COMBINER}:
+            kinds = tuple(reranker.penalties.weights)
+            on_dev = [] if dev is None else seen(chosen, lists=dev[1])
+            cascade = Cascade.fit(seen(held), on_dev, quick, kinds=kinds)
+            reranker = replace(reranker, cascade=cascade)
     return reranker, stats
+
+
+def seen(held: Sequence[HeldOut], lists: Sequence[CandidateList] | None = None) -> list[Seen]:
+    """What a cascade learns from.
+
+    lists: what the parsers gave, where those of `held` have got further trees since.
+    """
+    given = [item.candidates for item in held] if lists is None else lists
+    return [
+        Seen(item.gold, trees, right_words(item.gold, item.candidates, int(item.final.argmax())))
+        for item, trees in zip(held, given, strict=True)
+    ]
 
 
 def decided(

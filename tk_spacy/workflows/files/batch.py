@@ -15,6 +15,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.reranker.model import Reranker
+from tk_spacy.reranker.speeds import EXACT, SPEEDS, Speed
 from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps
 from tk_spacy.utils.atomic_files import STDOUT, names_stdout
 from tk_spacy.utils.progress import Progress
@@ -38,6 +39,7 @@ from tk_spacy.workflows.files.running import Counter, Opener, run_jobs
 from tk_spacy.workflows.files.tagging import TAG_CHOICES, TagChoice, of_model
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
 from tk_spacy.workflows.model import (
+    Model,
     fast_pipeline,
     learnt_own_tags,
     open_main_parser,
@@ -65,6 +67,7 @@ def rerank_files(
     form: InputForm = "auto",
     confidence: bool = False,
     well_formed: bool = False,
+    speed: Speed = EXACT,
     overwrite: bool = False,
     processes: int = 1,
     n_threads: int | None = None,
@@ -84,6 +87,8 @@ def rerank_files(
         which needs a model with calibration.
     well_formed: only the trees of a list with the fewest violations of UD's constraints are chosen
         from, repaired ones among them (see `Reranker.decide`).
+    speed: "exact", or "balanced" and "fast", where quick parsers decide alone where they are sure
+        (see `reranker.cascade`), at a small loss; which needs a model with a cascade.
 
     A single file's failure raises UserError; of several files, or a directory's, the failed ones
     are named in the results and the rest is done.  Of several files, or a directory's, those are
@@ -94,9 +99,16 @@ def rerank_files(
     model, places = Path(model), [Path(path) for path in inputs]
     files = ExternalFiles(dict(parser_files or {}), tuple(places))
     return _work_on_files(
-        model, partial(_open_reranker, model, k, files, deps, tags, form, confidence, well_formed),
+        model,
+        partial(
+            _open_reranker, model, k, files, deps, tags, form, confidence, well_formed, speed
+        ),
         places, output, command="rerank",
-        settings={"k": k, "deps": deps, **asked(confidence=confidence, well_formed=well_formed)},
+        settings={
+            "k": k, "deps": deps,
+            **asked(confidence=confidence, well_formed=well_formed),
+            **({} if speed == EXACT else {"speed": speed}),
+        },
         tags=tags, form=form,
         parser_files=files, overwrite=overwrite, processes=processes, n_threads=n_threads,
         progress=progress or Progress(),
@@ -147,6 +159,25 @@ def _cure(reranker: Reranker) -> str:
     return "train it again where scikit-learn is installed (`pip install 'tk-spacy[confidence]'`)"
 
 
+def _check_speed(model: Model, speed: Speed, *, confidence: bool) -> None:
+    """Raises UserError where a model cannot be that fast."""
+    if confidence:
+        raise UserError(
+            f"confidence is known of exact choices alone; leave it out, or the speed {speed}"
+        )
+    if model.external_parsers:
+        raise UserError(
+            f"{model.path}: the model needs trees of other parsers in files, and is exact alone; "
+            f"leave out the speed {speed}"
+        )
+    if model.reranker.cascade is None:
+        raise UserError(
+            f"{model.path}: the model does not know when its quick parsers are sure, and is exact "
+            f"alone; train it again with parsers of several kinds, where scikit-learn is installed "
+            f"(`pip install 'tk-spacy[confidence]'`), or leave out the speed {speed}"
+        )
+
+
 def _open_reranker(
     model: Path,
     k: int | None,
@@ -156,9 +187,13 @@ def _open_reranker(
     form: InputForm,
     confidence: bool,
     well_formed: bool,
+    speed: Speed,
     n_threads: int | None,
 ) -> FileWorker:
+    check_choice("speed", speed, SPEEDS)
     opened, load = open_model(model), pipeline_loader()
+    if speed != EXACT:
+        _check_speed(opened, speed, confidence=confidence)
     if confidence and opened.reranker.calibration is None:
         raise UserError(
             f"{model}: the model's confidence is not calibrated; {_cure(opened.reranker)}, or "
@@ -173,6 +208,7 @@ def _open_reranker(
         ),
         confidence=confidence,
         well_formed=well_formed,
+        speed=speed,
         reader=InputReader(form, model, partial(open_tokenizer, model)),
         load=load,
     )  # fmt: skip

@@ -17,6 +17,9 @@ from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.reranker.calibration import Confidence
+from tk_spacy.reranker.decision import Decision
+from tk_spacy.reranker.speeds import EXACT, Speed
+from tk_spacy.reranker.staged import Staged
 from tk_spacy.treebank.confidence_columns import with_confidence, without_confidence
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
@@ -54,6 +57,8 @@ class FileReranker(FileWorker):
         file's.
     confidence: whether to write how sure the choices are, which needs a calibrated model.
     well_formed: whether the best-formed trees alone are chosen from (see `Reranker.decide`).
+    speed: another than the exact one needs a model with a cascade, and no parsers' trees in files;
+        k-best files are always reranked exactly.
     reader: of the files that are no k-best files.
     load: loads the pipeline that has the parsers.
     """
@@ -66,6 +71,7 @@ class FileReranker(FileWorker):
     tags: Callable[[], FileTags] | None = None
     confidence: bool = False
     well_formed: bool = False
+    speed: Speed = EXACT
     reader: InputReader = field(default_factory=InputReader)
     load: PipelineLoader = field(default_factory=pipeline_loader)
     _inventory: LabelInventory = field(default_factory=LabelInventory)
@@ -142,12 +148,21 @@ class FileReranker(FileWorker):
         # Long sentences in pieces, of which each has its own choice.
         cuts = [cut(sentence).pieces for sentence in sentences]
         pieces = [piece for of_sentence in cuts for piece in of_sentence]
-        lists = source.candidates(pieces, k=self._list_length)
-        found = iter(list(self._decided(zip(pieces, lists, strict=True), self._arcs)))
+        found = iter(self._of_pieces(pieces, source))
         return [
             self._joined(sentence, [next(found) for _ in of_sentence])
             for sentence, of_sentence in zip(sentences, cuts, strict=True)
         ]
+
+    def _of_pieces(self, pieces: Sequence[Sentence], source: MergedSource) -> list[Decided]:
+        if self.speed == EXACT:
+            lists = source.candidates(pieces, k=self._list_length)
+            return list(self._decided(zip(pieces, lists, strict=True), self._arcs))
+        staged = Staged(
+            self.model.reranker, source, self._list_length,
+            speed=self.speed, well_formed=self.well_formed, n_threads=self.n_threads,
+        )  # fmt: skip
+        return [self._tree_pair(*item) for item in staged.decisions(pieces)]
 
     def _joined(self, sentence: Sentence, pieces: Sequence[Decided]) -> Decided:
         """The choice for a sentence from those for its pieces."""
@@ -182,13 +197,19 @@ class FileReranker(FileWorker):
                 known: Sequence[Confidence | None] = [None] * len(batch)
                 if self.confidence:
                     known = self.model.reranker.confidences(batch, arcs)
-                for (sentence, decision), sure in zip(batch, known, strict=True):
-                    trees, row = decision.candidates, decision.row
-                    final = trees.heads[row], trees.deprels(row)
-                    base = final
-                    if row != trees.base:
-                        base = trees.heads[trees.base], trees.deprels(trees.base)
-                    yield Decided(sentence, base, final, sure)
+                for item, sure in zip(batch, known, strict=True):
+                    yield self._tree_pair(*item, sure)
+
+    @staticmethod
+    def _tree_pair(
+        sentence: Sentence, decision: Decision, sure: Confidence | None = None
+    ) -> Decided:
+        trees, row = decision.candidates, decision.row
+        final = trees.heads[row], trees.deprels(row)
+        base = final
+        if row != trees.base:
+            base = trees.heads[trees.base], trees.deprels(trees.base)
+        return Decided(sentence, base, final, sure)
 
     def _part(self, decided: Sequence[Decided], tags: FileTags | None, *, with_gold: bool) -> Part:
         """What is written of a batch, and counted."""

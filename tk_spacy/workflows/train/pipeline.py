@@ -57,6 +57,7 @@ from tk_spacy.workflows.train.options import (
 )
 from tk_spacy.workflows.train.parts import Part
 from tk_spacy.workflows.train.places import at_its_place
+from tk_spacy.workflows.train.speeds import measure_speeds, quick_sources
 from tk_spacy.workflows.train.system import System
 from tk_spacy.workflows.train.tagging import Tagging, tag_parts
 
@@ -102,6 +103,12 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
             name: _assess(run, plan, part, lists[name], system.base, kernel, choices[name], arcs)
             for name, part in plan.parts.items()
             if name != "train"
+        }
+        parts = {
+            name: replace(
+                part, speeds=measure_speeds(run, system, name, plan.parts[name].sentences)
+            )
+            for name, part in parts.items()
         }
         if fast is not None:
             parts = {
@@ -171,7 +178,9 @@ def _train_system(run: Stages, plan: Plan) -> System:
             dev = [t if combiner is None else combiner.extended(s, t) for s, t in given]
     arcs = arc_probabilities(proposals.sources)
     unseen: dict[int, Float64] | None = {} if options.distill else None
-    base, kernel, stats = _train_rerankers(run, plan, train_lists, dev, settings, arcs, unseen)
+    base, kernel, stats = _train_rerankers(
+        run, plan, train_lists, dev, settings, arcs, unseen, quick_sources(plan, proposals)
+    )
     examples = None
     if options.examples and len(kernel.support):
         examples = Examples.of(kernel.support, plan.parts["train"].sentences)
@@ -194,13 +203,14 @@ def _train_rerankers(
     settings: Settings,
     arcs: ArcProbabilities | None,
     unseen: dict[int, Float64] | None,
+    quick: Sequence[str],
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one.
 
     lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties or
         adjusts confidence.
     arcs: how likely the parsers find any arcs.
-    unseen: see `train_reranker`.
+    unseen, quick: see `train_reranker`.
     """
     options = plan.options
     train = plan.parts["train"].sentences
@@ -234,6 +244,7 @@ def _train_rerankers(
             penalties=options.penalties,
             arcs=arcs,
             unseen=unseen,
+            quick=quick,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )

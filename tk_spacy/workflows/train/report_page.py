@@ -19,6 +19,8 @@ from tk_spacy.evaluation.report import (
     PartReport,
     TrainReport,
     costs_table,
+    fast_table,
+    speeds_table,
     stages_table,
     table_2,
     table_3,
@@ -169,6 +171,11 @@ def _costs(report: TrainReport) -> Iterator[Table]:
     yield table_3(report.run_time)
     if report.run_time.parser_speeds:
         yield costs_table(report)
+    for name, part in report.parts.items():
+        if part.speeds:
+            yield speeds_table(f"Speeds on {name}", part.speeds)
+    if report.fast is not None:
+        yield fast_table(report.fast)
     yield stages_table(report.run_time)
 
 
