@@ -16,7 +16,7 @@ import numpy as np
 
 from tk_spacy.kbest.candidates import CandidateList, in_batches, joined, lengths_of, rescored
 from tk_spacy.kbest.list_arrays import arrange_lists
-from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.kbest.sources import ParserSource, Remembering
 from tk_spacy.parallel.side_by_side import answers
 from tk_spacy.treebank.conllu import Sentence
 
@@ -78,6 +78,12 @@ class MergedSource:
             return list(proposed[places[0]])
         each = list(zip(*(proposed[i] for i in places), strict=True))
         return self._completed(sentences, merge_lists(each, k=k), places)
+
+    def forget(self) -> None:
+        """Let sources forget sentences, so that the next ones get what they would get alone."""
+        for source in self.sources:
+            if isinstance(source, Remembering):
+                source.forget()
 
     def score(
         self, sentences: Sequence[Sentence], lists: Sequence[CandidateList]

@@ -50,3 +50,12 @@ class ArcScorer(Protocol):
         tell.
         """
         ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A source whose scores depend, in their last digits, on what it remembers of others."""
+
+    def forget(self) -> None:
+        """Forget all sentences, so that the next ones get what they would get alone."""
+        ...

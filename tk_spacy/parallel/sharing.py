@@ -45,8 +45,8 @@ def in_order(
     """What `work` makes of each item, in their order.
 
     processes: that share the items, each on one thread.  With one, or where this process may not
-        fork, all is done here; so is the first item always, which makes what all need, and the
-        second where no third one follows.
+        or cannot fork, all is done here; so is the first item always, which makes what all need,
+        and the second where no third one follows.
     what: they work on, for messages.
 
     `items` runs here, a little ahead.  What it raises, or `work` does, is raised after the results
@@ -116,13 +116,17 @@ def _shared(
     workers: list[_Worker] = []
     done: dict[int, tuple[str, Any]] = {}
     handed = due = 0
+    most = processes
 
     def hand_out() -> None:
-        nonlocal handed
+        nonlocal handed, most
         while handed - due < UNDER_WAY * processes and source.has(1):
             worker = next((one for one in workers if one.number is None), None)
-            if worker is None and len(workers) < processes:
-                worker = _Worker.start(work, workers)
+            if worker is None and len(workers) < most:
+                try:
+                    worker = _Worker.start(work, workers)
+                except OSError:  # the system has no room for more
+                    most = len(workers)
             if worker is None:
                 return  # the next item is read, and waits
             worker.give(handed, source.take())
@@ -164,8 +168,8 @@ class _Worker:
         ours, theirs = context.Pipe()
         inherited = [ours, *(worker.connection for worker in workers)]
         process = context.Process(target=_serve, args=(theirs, inherited, work), daemon=True)
-        gc.freeze()  # a collection would write to all objects, and so copy their memory
         try:
+            gc.freeze()  # a collection would write to all objects, and so copy their memory
             with _deaf(), warnings.catch_warnings():
                 # Python warns of any threads; see `may_fork` for those that there may be.
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -236,10 +240,9 @@ def _serve(
 
 def _leave_terminal() -> None:
     """Streams and logs of its own: a thread that draws may have held the locks of the others."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (for the whole process)
-    sys.stderr = open(
-        2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
-    )
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    sys.stdout = os.fdopen(nowhere, "w", encoding="utf-8")
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
     for name in list(logging.root.manager.loggerDict):
         logging.getLogger(name).handlers.clear()
     logging.root.handlers.clear()

@@ -11,6 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -81,6 +82,24 @@ def _one_line(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
+ReadModels = dict[tuple[type, Path], Any]
+"""Models by their class and directory."""
+_READ: ContextVar[ReadModels | None] = ContextVar("models that were read", default=None)
+
+
+@contextmanager
+def each_read_once(known: ReadModels) -> Iterator[None]:
+    """In such a block a directory's model is read once, and kept in `known` for the next time.
+
+    For what is opened together and then only used: whoever reads it gets the same object.
+    """
+    before = _READ.set(known)
+    try:
+        yield
+    finally:
+        _READ.reset(before)
+
+
 class StoredModel(ABC):
     """A model that goes as named files to disk, to bytes and into pickles.
 
@@ -132,6 +151,9 @@ class StoredModel(ABC):
     def from_disk(cls, path: str | Path) -> Self:
         """Read a model directory.  Raises ModelError where it is none."""
         path = Path(path)
+        known, key = _READ.get(), (cls, path.absolute())
+        if known is not None and isinstance(model := known.get(key), cls):
+            return model
         if not (path / META).is_file():
             raise ModelError(
                 f"{path}: no {cls.FORMAT} here ({META} is missing); train it again, or give its "
@@ -141,7 +163,10 @@ class StoredModel(ABC):
             files = {n: (path / n).read_bytes() for n in cls.FILES if (path / n).is_file()}
         except OSError as error:
             raise ModelError(f"{error.filename}: cannot read it: {error.strerror}") from error
-        return cls.from_files(files, where=str(path))
+        model = cls.from_files(files, where=str(path))
+        if known is not None:
+            known[key] = model
+        return model
 
     def to_bytes(self) -> bytes:
         """The model as one byte string."""

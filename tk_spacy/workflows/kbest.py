@@ -96,6 +96,7 @@ def kbest(
         part, column = Part(tags=of_file.fresh()), DepsColumn(deps)
         assert part.tags is not None
         sentences = part.tags.tagged(batch)
+        parser.forget()
 
         def pairs() -> Iterator[Pair]:
             lists = parser.candidates(sentences, k=length)

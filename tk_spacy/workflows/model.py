@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +23,42 @@ from tk_spacy.tagging.base import Tagger
 from tk_spacy.tagging.kinds import all_kinds as all_taggers
 from tk_spacy.tokenizing.base import Tokenizer
 from tk_spacy.utils.model_dirs import is_pipeline, is_reranker, kind_of, model_places
-from tk_spacy.utils.serialization import META, RERANKER_FORMAT
-
-PipelineLoader = Callable[[str | Path], Any]
-"""Loads a spaCy pipeline; see `pipeline_loader`."""
+from tk_spacy.utils.serialization import META, RERANKER_FORMAT, ReadModels, each_read_once
 
 FAST_FOLDER = "fast"
 """Where a model has its fast parser, a pipeline of its own."""
 REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML = "report.json", "report.md", "report.html"
 
 
-def pipeline_loader() -> PipelineLoader:
-    """What loads spaCy pipelines, each only once: for the parsers and the tagger of one model.
+class PipelineLoader:
+    """Loads spaCy pipelines, each only once: for the parsers and the tagger of one model.
 
     They may share a pipeline where sentences are not tagged while others are parsed.
+    Models of ours that pipelines hold are read once, too, if they are read in `reading`.
     """
-    from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415  (heavy)
 
-    load = cache(load_pipeline)
-    return lambda path: load(str(Path(path)))
+    def __init__(self) -> None:
+        self._pipelines: dict[str, Any] = {}
+        self._models: ReadModels = {}
+
+    def __call__(self, path: str | Path) -> Any:
+        """The pipeline.  Raises UserError where there is none."""
+        from tk_spacy.parsers.spacy_transition.loading import load_pipeline  # noqa: PLC0415 (spaCy)
+
+        name = str(Path(path))
+        if name not in self._pipelines:
+            with self.reading():
+                self._pipelines[name] = load_pipeline(name)
+        return self._pipelines[name]
+
+    def reading(self) -> AbstractContextManager[None]:
+        """A block in which what was read already is not read again; see `each_read_once`."""
+        return each_read_once(self._models)
+
+
+def pipeline_loader() -> PipelineLoader:
+    """A new loader."""
+    return PipelineLoader()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,8 +231,8 @@ def open_tagger(path: Path, *, load: PipelineLoader | None = None) -> Tagger | N
     stored = {kind.format: kind for kind in all_taggers().values() if kind.format}
     for child in _children(path):
         if (kind := stored.get(kind_of(child) or "")) is not None:
-            tagger_class = kind.model_class()
-            tagger: Tagger = tagger_class.from_disk(child)
+            with nullcontext() if load is None else load.reading():
+                tagger: Tagger = kind.model_class().from_disk(child)
             return tagger
     tagger = PipelineTagger((load or pipeline_loader())(path))
     return tagger if tagger.columns else None
@@ -303,9 +320,10 @@ def merged_in_order(
     return MergedSource(ordered, n_threads=n_threads)
 
 
-def open_model(path: str | Path) -> Model:
+def open_model(path: str | Path, *, load: PipelineLoader | None = None) -> Model:
     """The model in a directory, its parser not yet loaded.
 
+    load: loads its pipeline later, whose reranker it will be.
     Raises UserError where there is no such directory, or no model of ours in it.
     """
     path = Path(path)
@@ -316,7 +334,9 @@ def open_model(path: str | Path) -> Model:
             f"{path}: a {kind.name} parser without a reranker; use `tk-spacy parse`, or make a "
             f"model with both by `tk-spacy train`"
         )
-    return Model(path, Reranker.from_disk(places[0]), component, _read_report(path / REPORT_JSON))
+    with nullcontext() if load is None else load.reading():
+        reranker = Reranker.from_disk(places[0])
+    return Model(path, reranker, component, _read_report(path / REPORT_JSON))
 
 
 def _read_report(path: Path) -> TrainReport | None:

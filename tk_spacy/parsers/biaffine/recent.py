@@ -49,6 +49,11 @@ class Recent(Generic[S]):
         if len(self._scores) == 1:
             self._used = _size(len(sentence))  # where other threads have miscounted
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._scores.clear()
+        self._used = 0
+
     def __reduce__(self) -> tuple[type[Recent[S]], tuple[int]]:
         return Recent, (self._size,)
 

@@ -43,6 +43,10 @@ class BiaffineSource(ListingSource[BiaffineParser]):
         """What parses files, each sentence once, so that nothing need be remembered of it."""
         return self.parser
 
+    def forget(self) -> None:
+        """Forget all sentences: the last digits of scores depend on what was read beside them."""
+        self.recent.clear()
+
     def lists(self, sentences: Sequence[Sentence], k: int) -> Iterator[CandidateList]:
         """The parser's own lists."""
         return self.parser.kbest(sentences, k=k, inventory=self.inventory, recent=self.recent)

@@ -191,7 +191,8 @@ def _open_reranker(
     n_threads: int | None,
 ) -> FileWorker:
     check_choice("speed", speed, SPEEDS)
-    opened, load = open_model(model), pipeline_loader()
+    load = pipeline_loader()
+    opened = open_model(model, load=load)
     if speed != EXACT:
         _check_speed(opened, speed, confidence=confidence)
     if confidence and opened.reranker.calibration is None:

@@ -83,6 +83,13 @@ class FileReranker(FileWorker):
         is_conllu = self.reader.form_of(job.input) == "conllu"
         file = TreesFile(job.input) if is_conllu else None
         kbest = file is not None and file.form is not None
+        sentences: Iterator[Sentence] = iter(())
+        # What is wrong with the input from the start is said before parsers are loaded.
+        if file is None:
+            sentences = self.reader.sentences(job.input)
+        elif not kbest:
+            # The input's trees are only compared with, and need be none.
+            sentences = file.sentences(trees="any", single_root=False)
         if not kbest and self._own is None:
             self._own = self.model.open_parsers(
                 self._inventory, n_threads=self.n_threads, load=self.load
@@ -96,7 +103,7 @@ class FileReranker(FileWorker):
                 )
             whole = self._rerank_lists(job, file, report)
         else:
-            whole = self._rerank_sentences(job, file, report)
+            whole = self._rerank_sentences(job, sentences, report)
         whole.into(result, self._columns(own=not kbest))
         result.changed = whole.tally.changed
         if whole.tally.scored:
@@ -113,13 +120,8 @@ class FileReranker(FileWorker):
         return write_in_parts(job, batches, work, n_threads=self.n_threads, report=report)
 
     def _rerank_sentences(
-        self, job: Job, file: TreesFile | None, report: SentenceReport | None
+        self, job: Job, sentences: Iterator[Sentence], report: SentenceReport | None
     ) -> Part:
-        if file is None:
-            sentences = self.reader.sentences(job.input)
-        else:
-            # The input's trees are only compared with, and need be none.
-            sentences = file.sentences(trees="any", single_root=False)
         tags = FileTags("gold", lambda: None) if self.tags is None else self.tags()
         source = self._source(job)
 
@@ -138,8 +140,9 @@ class FileReranker(FileWorker):
     def decide(self, sentences: Sequence[Sentence], source: MergedSource) -> list[Decided]:
         """The choices for one batch of sentences, which have their tags.
 
-        source: of their candidates, see `_source`.
+        source: of their candidates, see `_source`; it forgets what it remembers of other batches.
         """
+        source.forget()
         if self.model.external_parsers:
             # Lists of whole sentences: files know of no pieces.
             lists = source.candidates(sentences, k=self._list_length)
