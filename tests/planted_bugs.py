@@ -650,8 +650,8 @@ BUGS = [
     ),
     Bug(
         "the neural tagger learns from dev",
-        "train_bilstm_tagger(train, settings=self.settings, report=report)",
-        "train_bilstm_tagger([*train, *dev], settings=self.settings, report=report)",
+        "tagger = train_bilstm_tagger(\n            train, settings",
+        "tagger = train_bilstm_tagger(\n            [*train, *dev], settings",
         ("test_bilstm_tagger.py",),
     ),
     Bug(
