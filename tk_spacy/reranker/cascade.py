@@ -31,7 +31,14 @@ from tk_spacy.reranker.speeds import Speed
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.constraints import violations
 from tk_spacy.utils.array_types import Float64
-from tk_spacy.utils.stored_values import stored_entry, stored_numbers, stored_table, stored_texts
+from tk_spacy.utils.stored_values import (
+    check_same,
+    shown,
+    stored_entry,
+    stored_numbers,
+    stored_table,
+    stored_texts,
+)
 
 MOST_LOST: Mapping[Speed, float] = {"balanced": 0.05, "fast": 0.2}
 """LAS that a speed may cost, in points."""
@@ -53,7 +60,8 @@ class Quick(NamedTuple):
 class Seen(NamedTuple):
     """A sentence that neither parsers nor reranker learnt from.
 
-    gold: with the right tree.  candidates: with the scores of the quick parsers, at least.
+    gold: with the right tree.  candidates: with the scores of the quick parsers, at least; of dev,
+    what these propose alone, so that what is left of it is what a limit leaves.
     final: int, the words of which the whole system gets head and label right.
     """
 
@@ -78,6 +86,15 @@ class Cascade:
     limits: Mapping[Speed, float]
 
     # Use
+
+    def places(self, sources: Sequence[Sequence[str]]) -> list[int]:
+        """Where the quick parsers are among sources, given by the names of their scores.
+
+        Empty where one of them is missing, or where there are no others.
+        """
+        found = [i for i, names in enumerate(sources) if {*names} <= {*self.quick}]
+        there = {name for i in found for name in sources[i]}
+        return found if there == {*self.quick} and len(found) < len(sources) else []
 
     def choose(self, candidates: CandidateList) -> Quick:
         """What the quick parsers choose from a list that has their scores."""
@@ -114,6 +131,7 @@ class Cascade:
 
         train, dev: whose parsers did not learn from them; those of train may be worse than the
             model's, and these alone are learnt from.  quick: sources of their lists.
+            Without dev train alone sets the limits.
         kinds: of constraints that no tree breaks that is left.
         A limit is the highest up to which no fewer sentences of train lose more than MOST_LOST
         among them; it is lowered where those of dev would.  None where nothing can be learnt: the
@@ -149,11 +167,14 @@ class Cascade:
         what = "cascade"
         quick = stored_texts(stored_entry(data, "quick", what), f"{what}.quick")
         scales = stored_numbers(stored_entry(data, "scales", what), f"{what}.scales", positive=True)
-        if not quick or list(scales) != quick:
-            raise ValueError(f"{what}.scales are of {list(scales)}, expected {quick}")
+        if not quick or len(set(quick)) < len(quick):
+            raise ValueError(f"{what}.quick is {shown(quick)}, expected some names, each once")
+        check_same(scales, quick, f"{what}.scales")
         limits = stored_numbers(stored_entry(data, "limits", what), f"{what}.limits")
-        if set(limits) != set(MOST_LOST):
-            raise ValueError(f"{what}.limits has {list(limits)}, expected {list(MOST_LOST)}")
+        check_same(limits, MOST_LOST, f"{what}.limits")
+        for speed, limit in limits.items():
+            if not 0 <= limit <= 1:
+                raise ValueError(f"{speed!r} of {what}.limits is {limit}, expected 0 to 1")
         risk = stored_table(stored_entry(data, "risk", what), f"{what}.risk")
         return cls(
             quick=tuple(quick),
