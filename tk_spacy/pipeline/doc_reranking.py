@@ -141,13 +141,14 @@ def _choices(
     if speed != EXACT and asked and reranker.cascade is not None:
         quick = reranker.cascade.places([source.names for source in sources])
         first = company.proposed(asked, quick)
-        made = company.joined(asked, first)
+        quick_lists = company.joined(asked, first)
         quickly = left_to_quick(
-            reranker, [s.plain for s in asked], made, speed=speed, well_formed=well_formed
-        )
+            reranker, [s.plain for s in asked], quick_lists,
+            speed=speed, well_formed=well_formed,
+        )  # fmt: skip
         left = {
             id(sentence): _choose(sentence, decision, None, kept)
-            for sentence, trees, decision in zip(asked, made, quickly, strict=True)
+            for sentence, trees, decision in zip(asked, quick_lists, quickly, strict=True)
             if decision is not None and _is_choice(sentence, trees, single=True)
         }
         unsure = [i for i, sentence in enumerate(asked) if id(sentence) not in left]

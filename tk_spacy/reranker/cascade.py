@@ -41,7 +41,7 @@ from tk_spacy.utils.stored_values import (
 )
 
 MOST_LOST: Mapping[Speed, float] = {"balanced": 0.05, "fast": 0.2}
-"""LAS that a speed may cost, in points."""
+"""LAS that a speed may cost, in points, the least first."""
 NO_RISK = 0.0
 """The limit of a speed at which nothing can be left."""
 
@@ -145,9 +145,11 @@ class Cascade:
             return None
         model = Logistic.fit(FEATURES, of_train.features, changed)
         limits: dict[Speed, float] = {}
+        before = NO_RISK
         for speed, most in MOST_LOST.items():
             limit = of_train.limit(model, most, within=1.0)
-            limits[speed] = of_dev.limit(model, most, within=limit)
+            # What may lose more leaves no less.
+            before = limits[speed] = max(before, of_dev.limit(model, most, within=limit))
         return cls(quick=made.quick, scales=scales, model=model, limits=limits)
 
     # Storage

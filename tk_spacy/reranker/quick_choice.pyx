@@ -18,7 +18,8 @@ def quick_choice(heads, labels, scores, scales, own):
     """The tree that the scores of some parsers choose from a list of k trees over n words.
 
     heads, labels: int32[k, n].  scores: float64[k, q], NaN where a parser has none; what is not
-    finite counts as its lowest, 0 where it has none at all.  scales: float64[q], positive, what a parser's scores are divided by.
+    finite counts as its lowest, 0 where it has none at all.
+    scales: float64[q], positive, what a parser's scores are divided by.
     own: int32[m], rows of the parsers' own first choices.
 
     Returns the row, of equals the first, the sums of scores that chose it, float64[k], and

@@ -171,8 +171,8 @@ class FileReranker(FileWorker):
             return
         if not cascade.places([source.names for source in own.sources]):
             raise UserError(
-                f"{self.model.path}: the model's quick parsers ({', '.join(cascade.quick)}), or all "
-                f"others, are missing in its pipeline; leave out the speed {self.speed}"
+                f"{self.model.path}: the quick parsers ({', '.join(cascade.quick)}), or all others, "
+                f"are missing in the model's pipeline; leave out the speed {self.speed}"
             )
 
     def _joined(self, sentence: Sentence, pieces: Sequence[Decided]) -> Decided:
