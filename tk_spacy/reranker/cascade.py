@@ -229,8 +229,13 @@ class _Outcomes(NamedTuple):
         bad = np.flatnonzero(np.cumsum(self.lost[order]) > most * self.words / 100)
         if not len(bad):
             return within
-        below = order[risks[order] < risks[order[bad[0]]]]  # those of equal risk stay together
-        return float(risks[below[-1]]) if len(below) else NO_RISK
+        above = float(risks[order[bad[0]]])
+        below = risks[order[risks[order] < above]]  # those of equal risk stay together
+        if not len(below):
+            return NO_RISK
+        # Between the two, as a sentence's risk may differ in its last digits the next time.
+        middle = (float(below[-1]) + above) / 2
+        return middle if middle < above else float(below[-1])
 
 
 def _outcomes(cascade: Cascade, seen: Sequence[Seen], kinds: Sequence[str]) -> _Outcomes:

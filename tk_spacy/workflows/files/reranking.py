@@ -171,7 +171,7 @@ class FileReranker(FileWorker):
             return
         if not cascade.places([source.names for source in own.sources]):
             raise UserError(
-                f"{self.model.path}: the quick parsers ({', '.join(cascade.quick)}), or all others, "
+                f"{self.model.path}: quick parsers ({', '.join(cascade.quick)}), or all others, "
                 f"are missing in the model's pipeline; leave out the speed {self.speed}"
             )
 
