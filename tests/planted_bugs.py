@@ -29,6 +29,7 @@ TAGS = "test_tagging.py"
 SELECT, SELECTED, SELECTING = "test_select.py", "test_selected_model.py", "test_selecting.py"
 MINING = "test_gradient_mining.py"
 PROJECTIVE = "test_projective.py"
+CASCADE = "test_cascade.py"
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,9 @@ BUGS = [
         (LISTS, "test_parsers.py"),
     ),
     Bug(
-        "sentences after the first batch of a single parser are dropped",
-        "yield from proposed[0]\n                continue",
-        "yield from proposed[0]\n                break",
+        "sentences after the first batch are dropped",
+        "yield from self.joined(batch, self.proposed(batch, k=k), k=k)",
+        "yield from self.joined(batch, self.proposed(batch, k=k), k=k)\n            break",
         (LISTS,),
     ),
     Bug(
@@ -168,8 +169,8 @@ BUGS = [
     ),
     Bug(
         "the reranker learns from lists without the combiner's trees",
-        "_train_rerankers(run, plan, train_lists, dev, settings, arcs, unseen)",
-        '_train_rerankers(run, plan, lists["train"], dev, settings, arcs, unseen)',
+        "run, plan, train_lists, dev, settings, arcs, unseen, quick, quick_dev",
+        'run, plan, lists["train"], dev, settings, arcs, unseen, quick, quick_dev',
         (LISTS,),
     ),
     # Learning and tuning
@@ -708,8 +709,8 @@ BUGS = [
     ),
     Bug(
         "own tags are asked for and the file's are kept",
-        "                yield own.put(sentence)",
-        "                yield sentence",
+        "            yield own.put(sentence)",
+        "            yield sentence",
         (TAGS,),
     ),
     Bug(
@@ -1165,6 +1166,37 @@ BUGS = [
         "before = _right(sentence, trees)[int(scores.argmax())]",
         "before = _right(sentence, trees).min()",
         ("test_well_formed.py",),
+    ),
+    # Speeds
+    Bug(
+        "dev does not lower what may be left to quick parsers",
+        "max(before, of_dev.limit(model, most, within=limit))",
+        "max(before, limit)",
+        (CASCADE,),
+    ),
+    Bug(
+        "what quick parsers lose is set against what they lose later",
+        "bad = np.flatnonzero(np.cumsum(self.lost[order]) > most * self.words / 100)",
+        "bad = np.flatnonzero(self.lost[order].sum() > [most * self.words / 100])",
+        (CASCADE,),
+    ),
+    Bug(
+        "ill-formed trees of quick parsers stand",
+        "if NO_RISK < limit >= risk and not breaks(sentence, trees, choice.row, kinds)",
+        "if NO_RISK < limit >= risk",
+        (CASCADE,),
+    ),
+    Bug(
+        "quick parsers pass for surer than they are",
+        "doubtful += 1.0 - share",
+        "doubtful += 0.5 - share",
+        (CASCADE,),
+    ),
+    Bug(
+        "the exact speed's score is reported for all speeds",
+        "system.kernel, source, options.list_length, speed=speed, n_threads=options.threads",
+        "system.kernel, source, options.list_length, n_threads=options.threads",
+        ("test_speeds.py",),
     ),
 ]  # fmt: skip
 

@@ -30,12 +30,15 @@ from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kernels.hashed_kernel import without_parts
 from tk_spacy.reranker.calibration import Calibration, Logistic
+from tk_spacy.reranker.cascade import Cascade
 from tk_spacy.reranker.compression import hashed
 from tk_spacy.reranker.evidence import WordFeatures, tree_feature_names
 from tk_spacy.reranker.examples import Examples
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.penalties import Penalties
+from tk_spacy.reranker.quick_choice import FEATURES
 from tk_spacy.reranker.settings import Settings
+from tk_spacy.reranker.staged import left_to_quick
 from tk_spacy.reranker.training import combine_lists, train_reranker
 from tk_spacy.selection.basic import BasicFeatures
 from tk_spacy.selection.combinations.expanding import expand
@@ -78,6 +81,7 @@ def kernel() -> Reranker:
         combiner=combiner,
         penalties=Penalties({KINDS[0]: 0.5, KINDS[1]: 0.25}),
         calibration=calibration(list(made.combination.scales)),
+        cascade=cascade(),
         examples=Examples.of(made.support, golds),
     )
 
@@ -96,6 +100,15 @@ def calibration(sources: list[str]) -> Calibration:
         relations=relations,
         adjusted={"head": Logistic({"model": 0.75}, 0.125)},
         informed={"tree": Logistic({"model": 0.5, "parsers": 0.25}, 0.125)},
+    )
+
+
+def cascade() -> Cascade:
+    return Cascade(
+        quick=("good", "fair"),
+        scales={"good": 1.5, "fair": 2.5},
+        model=Logistic(dict.fromkeys(FEATURES, 0.125), -0.5),
+        limits={"balanced": 0.25, "fast": 0.5},
     )
 
 
@@ -123,6 +136,7 @@ def in_place(explicit: Any) -> Reranker:
         list_weights=None,
         examples=None,
         calibration=None,
+        cascade=None,
         penalties=Penalties(),
         explicit=explicit,
     )
@@ -159,6 +173,9 @@ def check(all_files: Iterable[Files], name: str | None, *, least: int = 1) -> No
         sure = model.confidence(decision.candidates, decision.final, decision.row, arcs=arcs)
         if sure is not None:
             assert np.isfinite([sure.tree, *sure.heads, *sure.labels, *sure.trees]).all()
+        if model.cascade is not None:
+            left = left_to_quick(model, golds[:4], found[:4], speed="fast")
+            assert all(np.isfinite(one.final).all() for one in left if one is not None)
         assert model.provenance is not None
         assert repr(model)
     assert refused >= least
@@ -169,7 +186,7 @@ def test_what_is_whole_opens() -> None:
         check([stored(kind)], None, least=0)
 
 
-OF_META = ("combination", "list_features", "combiner", "penalties", "calibration")
+OF_META = ("combination", "list_features", "combiner", "penalties", "calibration", "cascade")
 
 
 @pytest.mark.parametrize("name", OF_META)
@@ -253,6 +270,51 @@ def test_a_directory_is_named_with_the_file(tmp_path: Path) -> None:
         (
             lambda meta: meta["calibration"]["scales"].update(other=1.0),
             "the sources of calibration are of",
+        ),
+        (
+            lambda meta: meta["cascade"].update(
+                quick=["good", "other"], scales={"good": 1.0, "other": 1.0}
+            ),
+            "cascade.quick is ['good', 'other'], expected some of ['fair', 'good', 'poor'], not "
+            "all",
+        ),
+        (
+            lambda meta: meta["cascade"].update(
+                quick=["good", "fair", "poor"], scales={"good": 1.0, "fair": 1.0, "poor": 1.0}
+            ),
+            "cascade.quick is ['good', 'fair', 'poor'], expected some of",
+        ),
+        (
+            lambda meta: meta["cascade"].update(quick=[]),
+            "cascade.quick is [], expected some names, each once",
+        ),
+        (
+            lambda meta: meta["cascade"].update(quick=["good", "good"]),
+            "cascade.quick is ['good', 'good'], expected some names, each once",
+        ),
+        (
+            lambda meta: meta["cascade"]["scales"].pop("fair"),
+            "cascade.scales are of ['good'], expected ['fair', 'good']",
+        ),
+        (
+            lambda meta: meta["cascade"]["scales"].update(fair=0),
+            "'fair' of cascade.scales is 0, expected a positive number",
+        ),
+        (
+            lambda meta: meta["cascade"]["limits"].update(fast=1.5),
+            "'fast' of cascade.limits is 1.5, expected 0 to 1",
+        ),
+        (
+            lambda meta: meta["cascade"]["limits"].pop("fast"),
+            "cascade.limits are of ['balanced'], expected ['balanced', 'fast']",
+        ),
+        (
+            lambda meta: meta["cascade"]["risk"].update(bias="low"),
+            "cascade.risk.bias is 'low', expected a number",
+        ),
+        (
+            lambda meta: meta["cascade"]["risk"]["weights"].pop("margin"),
+            "features of cascade.risk are ['words', ",
         ),
         (
             lambda meta: meta["calibration"].update(final_scale="wide"),

@@ -177,6 +177,20 @@ def biaffine_training() -> tuple[Path, TrainReport]:
     return path, train_pipeline(sampling_options(path, **parsers))
 
 
+@functools.cache
+def cascade_training() -> tuple[Path, TrainReport]:
+    """A model that knows when its quick parser, a tiny biaffine one, is sure; some seconds.
+
+    It needs scikit-learn.
+    """
+    path = folder() / "cascade-model"
+    small = {name: value for name, value in QUICK.to_dict().items() if name != "seed"}
+    parsers = {"parsers": ("biaffine", "transition"), "max_steps": None}
+    return path, train_pipeline(
+        parser_options(path, **parsers, biaffine=small | {"epochs": 20}, k=10)
+    )
+
+
 def sampling_options(output: Path, **changes: Any) -> TrainOptions:
     """Options for a training that trains a sampling parser."""
     own = {"parsers": ("sampling",), "sampling": QUICK_SAMPLING, "max_steps": None}

@@ -37,9 +37,10 @@ class Choice:
     """What is decided about one sentence.
 
     tree: the chosen heads (int32[m]) and labels of its words; None where the Doc keeps its own.
-    confidence: probability of the chosen tree; of a model without calibration the softmax of the
-        final scores, 1 for a single candidate; None where the Doc's tree could not be used.
-    sure: all probabilities, of a model with calibration.
+    confidence: probability of the chosen tree; of a model without calibration, and where quick
+        parsers decided alone, the softmax of the final scores, 1 for a single candidate; None where
+        the Doc's tree could not be used.
+    sure: all probabilities, of a model with calibration that looked at each piece.
     margin: the chosen tree's final score minus the next best; None where there is no other.
     n_candidates: trees compared, the Doc's own included, those left out that are not well-formed
         enough; 0 where it could not be used.
@@ -102,7 +103,7 @@ def choose_trees(
     explains: explain each choice, too.
     well_formed: only the best-formed trees are chosen from (see `Reranker.decide`).
     speed: other than the exact one, quick parsers decide alone where they are sure, which needs a
-        reranker with a cascade; what is explained is always exact.
+        reranker whose cascade has these among the sources; what is explained is always exact.
     For each piece of a long sentence there is a choice of its own (see `long_sentences`); of such a
     sentence the chosen tree alone is kept.
     """
@@ -138,18 +139,19 @@ def _choices(
     first: Mapping[int, Sequence[CandidateList]] = {}
     left: dict[int, Choice] = {}
     if speed != EXACT and asked and reranker.cascade is not None:
-        quick = set(reranker.cascade.quick)
-        first = company.proposed(asked, [i for i in places if quick >= {*sources[i].names}])
+        quick = reranker.cascade.places([source.names for source in sources])
+        first = company.proposed(asked, quick)
+        quick_lists = company.joined(asked, first)
         quickly = left_to_quick(
-            reranker, [s.plain for s in asked], company.joined(asked, first),
+            reranker, [s.plain for s in asked], quick_lists,
             speed=speed, well_formed=well_formed,
         )  # fmt: skip
-        unsure = [i for i, decision in enumerate(quickly) if decision is None]
         left = {
             id(sentence): _choose(sentence, decision, None, kept)
-            for sentence, decision in zip(asked, quickly, strict=True)
-            if decision is not None
+            for sentence, trees, decision in zip(asked, quick_lists, quickly, strict=True)
+            if decision is not None and _is_choice(sentence, trees, single=True)
         }
+        unsure = [i for i, sentence in enumerate(asked) if id(sentence) not in left]
         asked = [asked[i] for i in unsure]
         first = {place: [own[i] for i in unsure] for place, own in first.items()}
     rest = company.proposed(asked, [i for i in places if i not in first])
@@ -157,9 +159,8 @@ def _choices(
     pairs = []
     repairs = well_formed or reranker.penalties.weights
     for sentence, trees in zip(asked, lists, strict=True):
-        # A single tree that is not the Doc's own replaces nothing.
-        wanted = kept or repairs or reranker.calibration is not None
-        if len(trees) > 1 or (wanted and _is_own(sentence, trees, 0)):
+        wanted = bool(kept or repairs or reranker.calibration is not None)
+        if _is_choice(sentence, trees, single=wanted):
             pairs.append((sentence, trees))
     given = reranker.completed_all([(s.plain, trees) for s, trees in pairs])
     scores = reranker.batch_scores(given, n_threads=n_threads)
@@ -208,6 +209,14 @@ def _choose(
         sure=sure,
         candidates=shown,
     )
+
+
+def _is_choice(sentence: DocSentence, trees: CandidateList, *, single: bool) -> bool:
+    """Whether something is to be said of a list.
+
+    single: of one that has the Doc's own tree alone, too; another single tree replaces nothing.
+    """
+    return len(trees) > 1 or (single and _is_own(sentence, trees, 0))
 
 
 def _is_own(sentence: DocSentence, trees: CandidateList, row: int) -> bool:
@@ -268,7 +277,7 @@ def _joined(sentence: DocSentence, chosen: Sequence[Choice], inventory: LabelInv
         confidence=confidence,
         margin=min((c.margin for c in chosen if c.margin is not None), default=None),
         n_candidates=sum(choice.n_candidates for choice in chosen),
-        sure=Confidence.joined(known) if known else None,
+        sure=Confidence.joined(known) if len(known) == len(chosen) else None,
         candidates=shown,
     )
 

@@ -137,7 +137,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
                margin and `doc._.tk_candidates`.
     speed:     "exact", or "balanced" and "fast", where quick parsers decide alone where they are
                sure (see `tk_spacy.reranker.cascade`), at a small loss; all is exact with a model
-               that does not know when they are.  Records of such sentences are not calibrated.
+               that does not know when they are.  Records of such sentences are not calibrated:
+               they tell of the quick parsers' trees and the sums of their scores.
     scorer:    of Examples, see `tk_spacy.pipeline.scorer`; None for no scores.
 
     Only heads and labels of words change.  A sentence stays as it is where there is nothing to
@@ -265,9 +266,8 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
         The quick parsers must be among the sources, and some others, too.
         """
-        names = {name for source in sources for name in source.names}
-        cascade = reranker.cascade
-        if self.speed == EXACT or (cascade is not None and {*cascade.quick} < names):
+        names, cascade = [source.names for source in sources], reranker.cascade
+        if self.speed == EXACT or (cascade is not None and cascade.places(names)):
             return self.speed
         self._warn(
             "speed",

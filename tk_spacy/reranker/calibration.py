@@ -145,7 +145,8 @@ class Logistic:
         """float64[...] of features float64[..., d], in the order of the weights."""
         # Not by BLAS, whose sums depend on the number of threads.
         values = (features * np.array(list(self.weights.values()))).sum(axis=-1) + self.bias
-        return 1.0 / (1.0 + np.exp(-values))
+        with np.errstate(over="ignore"):  # of what is as good as 0
+            return 1.0 / (1.0 + np.exp(-values))
 
     @classmethod
     def fit(

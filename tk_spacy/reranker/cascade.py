@@ -31,10 +31,17 @@ from tk_spacy.reranker.speeds import Speed
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.trees.constraints import violations
 from tk_spacy.utils.array_types import Float64
-from tk_spacy.utils.stored_values import stored_entry, stored_numbers, stored_table, stored_texts
+from tk_spacy.utils.stored_values import (
+    check_same,
+    shown,
+    stored_entry,
+    stored_numbers,
+    stored_table,
+    stored_texts,
+)
 
 MOST_LOST: Mapping[Speed, float] = {"balanced": 0.05, "fast": 0.2}
-"""LAS that a speed may cost, in points."""
+"""LAS that a speed may cost, in points, the least first."""
 NO_RISK = 0.0
 """The limit of a speed at which nothing can be left."""
 
@@ -53,7 +60,8 @@ class Quick(NamedTuple):
 class Seen(NamedTuple):
     """A sentence that neither parsers nor reranker learnt from.
 
-    gold: with the right tree.  candidates: with the scores of the quick parsers, at least.
+    gold: with the right tree.  candidates: with the scores of the quick parsers, at least; of dev,
+    what these propose alone, so that what is left of it is what a limit leaves.
     final: int, the words of which the whole system gets head and label right.
     """
 
@@ -78,6 +86,15 @@ class Cascade:
     limits: Mapping[Speed, float]
 
     # Use
+
+    def places(self, sources: Sequence[Sequence[str]]) -> list[int]:
+        """Where the quick parsers are among sources, given by the names of their scores.
+
+        Empty where one of them is missing, or where there are no others.
+        """
+        found = [i for i, names in enumerate(sources) if {*names} <= {*self.quick}]
+        there = {name for i in found for name in sources[i]}
+        return found if there == {*self.quick} and len(found) < len(sources) else []
 
     def choose(self, candidates: CandidateList) -> Quick:
         """What the quick parsers choose from a list that has their scores."""
@@ -114,6 +131,7 @@ class Cascade:
 
         train, dev: whose parsers did not learn from them; those of train may be worse than the
             model's, and these alone are learnt from.  quick: sources of their lists.
+            Without dev train alone sets the limits.
         kinds: of constraints that no tree breaks that is left.
         A limit is the highest up to which no fewer sentences of train lose more than MOST_LOST
         among them; it is lowered where those of dev would.  None where nothing can be learnt: the
@@ -127,9 +145,11 @@ class Cascade:
             return None
         model = Logistic.fit(FEATURES, of_train.features, changed)
         limits: dict[Speed, float] = {}
+        before = NO_RISK
         for speed, most in MOST_LOST.items():
             limit = of_train.limit(model, most, within=1.0)
-            limits[speed] = of_dev.limit(model, most, within=limit)
+            # What may lose more leaves no less.
+            before = limits[speed] = max(before, of_dev.limit(model, most, within=limit))
         return cls(quick=made.quick, scales=scales, model=model, limits=limits)
 
     # Storage
@@ -149,11 +169,14 @@ class Cascade:
         what = "cascade"
         quick = stored_texts(stored_entry(data, "quick", what), f"{what}.quick")
         scales = stored_numbers(stored_entry(data, "scales", what), f"{what}.scales", positive=True)
-        if not quick or list(scales) != quick:
-            raise ValueError(f"{what}.scales are of {list(scales)}, expected {quick}")
+        if not quick or len(set(quick)) < len(quick):
+            raise ValueError(f"{what}.quick is {shown(quick)}, expected some names, each once")
+        check_same(scales, quick, f"{what}.scales")
         limits = stored_numbers(stored_entry(data, "limits", what), f"{what}.limits")
-        if set(limits) != set(MOST_LOST):
-            raise ValueError(f"{what}.limits has {list(limits)}, expected {list(MOST_LOST)}")
+        check_same(limits, MOST_LOST, f"{what}.limits")
+        for speed, limit in limits.items():
+            if not 0 <= limit <= 1:
+                raise ValueError(f"{speed!r} of {what}.limits is {limit}, expected 0 to 1")
         risk = stored_table(stored_entry(data, "risk", what), f"{what}.risk")
         return cls(
             quick=tuple(quick),
@@ -206,8 +229,13 @@ class _Outcomes(NamedTuple):
         bad = np.flatnonzero(np.cumsum(self.lost[order]) > most * self.words / 100)
         if not len(bad):
             return within
-        below = order[risks[order] < risks[order[bad[0]]]]  # those of equal risk stay together
-        return float(risks[below[-1]]) if len(below) else NO_RISK
+        above = float(risks[order[bad[0]]])
+        below = risks[order[risks[order] < above]]  # those of equal risk stay together
+        if not len(below):
+            return NO_RISK
+        # Between the two, as a sentence's risk may differ in its last digits the next time.
+        middle = (float(below[-1]) + above) / 2
+        return middle if middle < above else float(below[-1])
 
 
 def _outcomes(cascade: Cascade, seen: Sequence[Seen], kinds: Sequence[str]) -> _Outcomes:

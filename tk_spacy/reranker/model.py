@@ -66,6 +66,7 @@ from tk_spacy.utils.serialization import (
 )
 from tk_spacy.utils.stored_values import (
     check_same,
+    shown,
     stored_entry,
     stored_numbers,
     stored_table,
@@ -575,10 +576,11 @@ class Reranker(StoredModel):
         calibration = None
         if meta.get("calibration") is not None:
             calibration = Calibration.from_dict(meta["calibration"])
-        _check_sources(combination, list_features, combiner, calibration)
+        sources = _check_sources(combination, list_features, combiner, calibration)
         cascade = None
         if meta.get("cascade") is not None:
             cascade = Cascade.from_dict(meta["cascade"])
+            _check_quick(cascade, sources)
         schema = read_schema(files, SCHEMA)
         explicit = None
         if is_explicit:
@@ -647,8 +649,8 @@ def _check_sources(
     list_features: ListFeatures | None,
     combiner: ArcCombiner | None,
     calibration: Calibration | None,
-) -> None:
-    """Raises ValueError unless all parts of a model are of the same sources."""
+) -> set[str]:
+    """The sources that a model knows; raises ValueError unless all its parts have the same."""
     of_parts: dict[str, Iterable[str]] = {}
     if combination is not None:
         of_parts["combination"] = combination.betas
@@ -661,3 +663,14 @@ def _check_sources(
     first, *others = of_parts or {"": ()}
     for name in others:
         check_same(of_parts[name], of_parts[first], f"the sources of {name}")
+    return {*of_parts.get(first, ())}
+
+
+def _check_quick(cascade: Cascade, sources: set[str]) -> None:
+    """Raises ValueError unless the quick parsers are some of a model's, but not all."""
+    parsers = sources - {COMBINER}
+    if not {*cascade.quick} < parsers:
+        raise ValueError(
+            f"cascade.quick is {shown(list(cascade.quick))}, expected some of {sorted(parsers)}, "
+            "not all"
+        )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, isnan, log
+from libc.math cimport INFINITY, exp, isfinite, log
 
 from tk_spacy.utils.array_checks import checked
 
@@ -17,15 +17,16 @@ MOST_MARGIN = 10.0
 def quick_choice(heads, labels, scores, scales, own):
     """The tree that the scores of some parsers choose from a list of k trees over n words.
 
-    heads, labels: int32[k, n].  scores: float64[k, q], NaN where a parser has none, which counts as
-    its lowest.  scales: float64[q], positive, what a parser's scores are divided by.
+    heads, labels: int32[k, n].  scores: float64[k, q], NaN where a parser has none; what is not
+    finite counts as its lowest, 0 where it has none at all.
+    scales: float64[q], positive, what a parser's scores are divided by.
     own: int32[m], rows of the parsers' own first choices.
 
     Returns the row, of equals the first, the sums of scores that chose it, float64[k], and
     float64[len(FEATURES)]: the logarithm of n; the sum, and the same a word; how far the next tree
     is behind; the share of the words on which the own choices have the chosen arc; and, by the
-    softmax of the sums, how many words are expected to have another arc, and how likely that is not
-    so for the least sure word.
+    softmax of the sums, how many words are expected to have another arc, and how likely the least
+    sure word is to have none.
     Raises TypeError or ValueError for other arrays.
     """
     cdef const int[:, ::1] heads_ = checked("heads", heads, np.int32, None, None)
@@ -60,12 +61,12 @@ cdef void _sum(
     for j in range(scores.shape[1]):
         least = INFINITY
         for i in range(scores.shape[0]):
-            if scores[i, j] < least:
+            if isfinite(scores[i, j]) and scores[i, j] < least:
                 least = scores[i, j]
         if least == INFINITY:
             least = 0.0
         for i in range(scores.shape[0]):
-            totals[i] += (least if isnan(scores[i, j]) else scores[i, j]) / scales[j]
+            totals[i] += (scores[i, j] if isfinite(scores[i, j]) else least) / scales[j]
 
 
 cdef Py_ssize_t _describe(

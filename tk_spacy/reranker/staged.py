@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tk_spacy.ensemble.merging import MergedSource, Proposed
+from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.kbest.candidates import CandidateList, in_batches
+from tk_spacy.kbest.well_formed import best_formed
 from tk_spacy.reranker.cascade import NO_RISK, Quick, breaks
 from tk_spacy.reranker.decision import Decision
 from tk_spacy.reranker.model import Reranker
@@ -49,10 +51,9 @@ class Staged:
         self.asked += len(sentences)
         cascade = self.reranker.cascade
         names = [source.names for source in self.source.sources]
-        known = {name for own in names for name in own}
-        if self.speed == EXACT or cascade is None or not set(cascade.quick) < known:
+        quick = [] if self.speed == EXACT or cascade is None else cascade.places(names)
+        if not quick:
             return self._by_all(sentences, self.source.proposed(sentences, k=self.k))
-        quick = [i for i, own in enumerate(names) if set(own) <= set(cascade.quick)]
         others = [i for i in range(len(names)) if i not in quick]
         proposed = self.source.proposed(sentences, k=self.k, places=quick)
         lists = self.source.joined(sentences, proposed, k=self.k)
@@ -91,6 +92,7 @@ def left_to_quick(
     """What the quick parsers of a reranker's cascade decide; None where others are to be asked.
 
     lists: that they made together.  speed: another one than the exact.
+    Final scores of such a decision are the sums that chose (see `quick_choice`).
     Raises ValueError for a reranker without cascade.
     """
     cascade = reranker.cascade
@@ -101,13 +103,17 @@ def left_to_quick(
     choices = [cascade.choose(trees) for trees in lists]
     given = zip(sentences, lists, choices, cascade.risks(choices).tolist(), strict=True)
     return [
-        _decision(trees, choice)
+        _decision(sentence, trees, choice, well_formed=well_formed)
         if NO_RISK < limit >= risk and not breaks(sentence, trees, choice.row, kinds)
         else None
         for sentence, trees, choice, risk in given
     ]
 
 
-def _decision(trees: CandidateList, choice: Quick) -> Decision:
-    alone = np.arange(len(trees)) == choice.row  # of equal totals the same one
-    return Decision(trees, choice.totals, alone)
+def _decision(
+    sentence: Sentence, trees: CandidateList, choice: Quick, *, well_formed: bool
+) -> Decision:
+    eligible = np.ones(len(trees), dtype=np.bool_)
+    if well_formed:  # the choice is: it breaks nothing
+        eligible = best_formed(trees, word_facts(sentence))
+    return Decision(trees, choice.totals, eligible)

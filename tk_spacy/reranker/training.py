@@ -270,6 +270,7 @@ def train_reranker(
     arcs: ArcProbabilities | None = None,
     unseen: dict[int, Float64] | None = None,
     quick: Sequence[str] = (),
+    quick_dev: Sequence[CandidateList] | None = None,
     n_threads: int | None = None,
     progress: StageReport | None = None,
 ) -> tuple[Reranker, TrainingStats]:
@@ -292,6 +293,7 @@ def train_reranker(
         would be to calibrate.  A list that no reranker could score so is left out.
     quick: sources whose parsers may decide alone where they are sure (see `cascade`); none for no
         cascade, which there is neither without calibration.
+    quick_dev: dev's lists by these alone, by which the cascade is checked; None for dev's lists.
     """
     if len(lists) < 2:
         raise UserError("training needs at least two candidate lists")
@@ -364,7 +366,9 @@ def train_reranker(
         reranker = replace(reranker, calibration=calibration)
         if quick and set(quick) < {*lists[0].sources} - {COMBINER}:
             kinds = tuple(reranker.penalties.weights)
-            on_dev = [] if dev is None else seen(chosen, lists=dev[1])
+            on_dev = []
+            if dev is not None:
+                on_dev = seen(chosen, lists=dev[1] if quick_dev is None else quick_dev)
             cascade = Cascade.fit(seen(held), on_dev, quick, kinds=kinds)
             reranker = replace(reranker, cascade=cascade)
     return reranker, stats

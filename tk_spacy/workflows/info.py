@@ -10,10 +10,12 @@ from typing import Any
 
 from tk_spacy.about import __version__
 from tk_spacy.errors import ModelError, UserError
-from tk_spacy.evaluation.report import fast_table, table_2, tags_table
+from tk_spacy.evaluation.report import fast_table, speeds_table, table_2, tags_table
 from tk_spacy.parsers.kinds import parser_line, stored_kind
 from tk_spacy.parsers.names import SPACY
+from tk_spacy.reranker.cascade import Cascade
 from tk_spacy.reranker.provenance import Provenance
+from tk_spacy.reranker.speeds import EXACT, SPEEDS
 from tk_spacy.selection.explicit import explicit_facts, explicit_line
 from tk_spacy.tagging.kinds import tagger_line
 from tk_spacy.tokenizing.spec import tokenizer_line
@@ -60,6 +62,7 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
         "manual_weights": 0 if reranker.weights is None else int((reranker.weights != 0).sum()),
         "combination": reranker.combination.to_dict() if reranker.combination else None,
         "penalties": reranker.penalties.to_dict(),
+        "cascade": None if reranker.cascade is None else reranker.cascade.to_dict(),
         "strongest": strongest_features(reranker, features or 0),
         "about": dict(reranker.about),
         "examples": None if reranker.examples is None else len(reranker.examples),
@@ -89,6 +92,11 @@ def info(path: Path, *, features: int | None = None) -> tuple[list[Table], dict[
             ]
             if model.report.tags:
                 tables.append(tags_table(model.report.tags))
+            tables += [
+                speeds_table(f"Speeds on {title} {name}", part.speeds)
+                for name, part in model.report.parts.items()
+                if part.speeds
+            ]
             if model.report.fast is not None:
                 tables.append(fast_table(model.report.fast))
         check_shown(tables)
@@ -253,11 +261,18 @@ def _facts_table(model: Model, facts: dict[str, Any]) -> Table:
     rows.append(("penalties", _penalties(facts["penalties"])))
     calibrated = model.reranker.calibration is not None
     rows.append(("confidence", "calibrated" if calibrated else "not calibrated"))
+    rows.append(("speeds", _speeds(model.reranker.cascade)))
     if made.version is not None:
         rows.append(("made by", f"tk-spacy {made.version}, seed {made.seed}"))
     if model.report is not None:
         rows.append(("trained in", f"{model.report.run_time.total_seconds:,.0f} s"))
     return _pairs(f"Model {facts['path']}", rows)
+
+
+def _speeds(cascade: Cascade | None) -> str:
+    if cascade is None:
+        return EXACT
+    return f"{', '.join(SPEEDS)}; quick: {', '.join(cascade.quick)}"
 
 
 def _penalties(weights: Mapping[str, float]) -> str:

@@ -94,6 +94,7 @@ class FileReranker(FileWorker):
             self._own = self.model.open_parsers(
                 self._inventory, n_threads=self.n_threads, load=self.load
             )
+            self._check_quick(self._own)
         started = time.perf_counter()  # the model's loading is not the file's
         if file is not None and kbest:
             if self.parser_files.paths:
@@ -165,6 +166,17 @@ class FileReranker(FileWorker):
             speed=self.speed, well_formed=self.well_formed, n_threads=self.n_threads,
         )  # fmt: skip
         return [self._tree_pair(*item) for item in staged.decisions(pieces)]
+
+    def _check_quick(self, own: Parsers) -> None:
+        """Raises UserError where a speed is asked for that the parsers of the pipeline rule out."""
+        cascade = self.model.reranker.cascade
+        if self.speed == EXACT or cascade is None:
+            return
+        if not cascade.places([source.names for source in own.sources]):
+            raise UserError(
+                f"{self.model.path}: quick parsers ({', '.join(cascade.quick)}), or all others, "
+                f"are missing in the model's pipeline; leave out the speed {self.speed}"
+            )
 
     def _joined(self, sentence: Sentence, pieces: Sequence[Decided]) -> Decided:
         """The choice for a sentence from those for its pieces."""

@@ -57,7 +57,7 @@ from tk_spacy.workflows.train.options import (
 )
 from tk_spacy.workflows.train.parts import Part
 from tk_spacy.workflows.train.places import at_its_place
-from tk_spacy.workflows.train.speeds import measure_speeds, quick_sources
+from tk_spacy.workflows.train.speeds import measure_speeds, quick_lists, quick_sources
 from tk_spacy.workflows.train.system import System
 from tk_spacy.workflows.train.tagging import Tagging, tag_parts
 
@@ -178,8 +178,10 @@ def _train_system(run: Stages, plan: Plan) -> System:
             dev = [t if combiner is None else combiner.extended(s, t) for s, t in given]
     arcs = arc_probabilities(proposals.sources)
     unseen: dict[int, Float64] | None = {} if options.distill else None
+    quick = quick_sources(plan, proposals) if options.calibration_folds and can_fit() else ()
+    quick_dev = quick_lists(run, plan, proposals, quick) if quick and dev is not None else None
     base, kernel, stats = _train_rerankers(
-        run, plan, train_lists, dev, settings, arcs, unseen, quick_sources(plan, proposals)
+        run, plan, train_lists, dev, settings, arcs, unseen, quick, quick_dev
     )
     examples = None
     if options.examples and len(kernel.support):
@@ -204,13 +206,14 @@ def _train_rerankers(
     arcs: ArcProbabilities | None,
     unseen: dict[int, Float64] | None,
     quick: Sequence[str],
+    quick_dev: Sequence[CandidateList] | None,
 ) -> tuple[Reranker | None, Reranker, TrainingStats]:
     """The base reranker, where the settings allow one beside the kernel's, and the final one.
 
     lists, dev: of train and dev, as the combiner completes them; dev where it tunes penalties or
         adjusts confidence.
     arcs: how likely the parsers find any arcs.
-    unseen, quick: see `train_reranker`.
+    unseen, quick, quick_dev: see `train_reranker`.
     """
     options = plan.options
     train = plan.parts["train"].sentences
@@ -245,6 +248,7 @@ def _train_rerankers(
             arcs=arcs,
             unseen=unseen,
             quick=quick,
+            quick_dev=quick_dev,
             n_threads=options.threads,
             progress=lambda stage, done, total: run.progress.update(f"  {stage}", done, total),
         )

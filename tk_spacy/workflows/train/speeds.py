@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.evaluation.attachment import count_sentences, scores_from_counts
 from tk_spacy.evaluation.report import SpeedReport
+from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.names import FILE
 from tk_spacy.reranker.speeds import EXACT, SPEEDS
@@ -29,6 +30,24 @@ def quick_sources(plan: Plan, proposals: Proposals) -> tuple[str, ...]:
         return ()
     pairs = zip(kinds, proposals.sources, strict=True)
     return tuple(name for kind, source in pairs if kind == kinds[0] for name in source.names)
+
+
+def quick_lists(
+    run: Stages, plan: Plan, proposals: Proposals, quick: Sequence[str]
+) -> list[CandidateList]:
+    """The lists of dev that the quick parsers make alone, as `Staged` has them made."""
+    options = plan.options
+    found: list[CandidateList] = []
+    places = [i for i, s in enumerate(proposals.sources) if {*s.names} <= {*quick}]
+    # Of all sources, as a parser may look for other trees where it has company.
+    source = MergedSource(proposals.sources, n_threads=options.threads)
+    k = options.list_length
+    with run.stage("candidates of dev by the quick parsers") as report:
+        for batch in in_batches(plan.dev, lambda sentence: k * len(sentence)):
+            proposed = source.proposed(batch, k=k, places=places)
+            found += source.joined(batch, proposed, k=k)
+            report(len(found), len(plan.dev))
+    return found
 
 
 def measure_speeds(
