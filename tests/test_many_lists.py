@@ -30,10 +30,26 @@ from tk_spacy.features.parts import (
     extract_spans,
 )
 from tk_spacy.features.schema import Schema
-from tk_spacy.features.templates import FRAME, SPAN
+from tk_spacy.features.templates import (
+    FEATURE_TYPES,
+    FRAME,
+    SPAN,
+    add_feature_counts,
+    add_scores,
+    add_sentence_scores,
+    type_code,
+)
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.constraints import (
+    KINDS,
+    WordFacts,
+    count_violations_of_lists,
+    relation_numbers,
+    violations,
+)
 from tk_spacy.trees.tree_rows import CheckedTrees
+from tk_spacy.trees.violations import count_bits
 
 SIZES = [(1, 1), (5, 1), (1, 7), (6, 9), (3, 4), (9, 2)]
 """Trees and words of lists."""
@@ -407,3 +423,84 @@ def test_combiner_extends_many_lists_as_each(monkeypatch: pytest.MonkeyPatch) ->
         best = alone.scores[:, 2].max()
         assert best == values[best_trees(table.arcs, values, 1)[0]].sum()
     assert combiner.extended_all([]) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_violations_of_many_lists_are_those_of_each(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = ["root", "punct", "nsubj", "obj", "case", "conj", "advmod", "obl", "strange"]
+    lists, facts = [], []
+    for k, n in SIZES:
+        heads, labels = random_trees(rng, k, n)
+        lists.append((heads, (labels + rng.integers(6, size=labels.shape)).astype(np.int32)))
+        tags = [("NOUN", "PUNCT", "ADP", "PROPN")[i] for i in rng.integers(4, size=n)]
+        facts.append(WordFacts.of_columns(tags, ["_"] * n, ["_"] * n))
+    names += [f"more{i}" for i in range(9)]
+    numbers = relation_numbers(names)
+    heads, labels = zip(*lists, strict=True)
+    for kinds in (KINDS, KINDS[5:1:-1], KINDS[:1], ()):
+        found = count_violations_of_lists(heads, labels, [numbers] * len(lists), facts, kinds)
+        for own, (h, lab), words_of in zip(found, lists, facts, strict=True):
+            at = violations(h, lab, names, words_of).at
+            none = np.zeros(h.shape, dtype=np.bool_)
+            expected = [at.get(kind, none).sum(axis=1).astype(np.int32) for kind in kinds]
+            assert same(own, np.array(expected, dtype=np.int32).reshape(-1, len(h)).T.copy())
+    assert count_violations_of_lists([], [], [], []) == []
+
+
+def test_violations_of_many_lists_refuse_what_does_not_fit() -> None:
+    heads, labels = np.array([[0, 1]], np.int32), np.array([[0, 1]], np.int32)
+    numbers = relation_numbers(["root", "obj"])
+    facts = WordFacts.of_columns(["NOUN"] * 2, ["_"] * 2, ["_"] * 2)
+    (found,) = count_violations_of_lists([heads], [labels], [numbers], [facts])
+    assert found.shape == (1, len(KINDS))
+    with pytest.raises(ValueError, match=r"labels\[0, 1\] is 1, expected 0 to 0"):
+        count_violations_of_lists([heads], [labels], [numbers[:1]], [facts])
+    with pytest.raises(ValueError, match=r"heads\[0, 0\] is 3"):
+        count_violations_of_lists([heads + 3], [labels], [numbers], [facts])
+    with pytest.raises(ValueError, match=r"misfits must be uint64\[3\]"):
+        count_violations_of_lists(
+            [np.zeros((1, 3), np.int32)], [np.zeros((1, 3), np.int32)], [numbers], [facts]
+        )
+    with pytest.raises(ValueError, match="labels of 0"):
+        count_violations_of_lists([heads], [], [numbers], [facts])
+    with pytest.raises(ValueError, match="kinds have the numbers"):
+        count_bits(np.zeros((1, 2), np.uint64), [64])
+
+
+@pytest.mark.parametrize("name", [*FEATURE_TYPES])
+def test_scores_of_parts_are_sums_of_weights_in_order_to_the_bit(name: str) -> None:
+    """Of several sentences with more parts than are scored at a time, on any number of threads."""
+    rng = np.random.default_rng(7)
+    weights = rng.normal(size=1 << 12)
+    fields, rows, expected = [], [], []
+    for k, n in ((9, 12), (1, 1), (5, 7)):
+        heads, labels = random_trees(rng, k, n)
+        fields.append(rng.integers(0, 5, size=(n + 2, 7)).astype(np.int32))
+        if name == FRAME:
+            own = extract_frames(fields[-1], heads, labels)[0]
+        elif name == SPAN:
+            own = extract_spans(heads, labels)[0]
+        else:
+            kind = GRAND_TRI_SIBLING if name == GRAND_TRI_SIBLING.name else PART_TYPES[name]
+            own = extract_parts(heads, labels, kind)[0]
+        rows.append(own)
+        scores = []
+        for i in range(len(own)):
+            ids = add_feature_counts(
+                fields[-1], own, np.array([i], np.int32), np.ones(1, np.int32), type_code(name),
+                np.zeros(1 << 12),
+            )  # fmt: skip
+            total = 0.0
+            for number in ids.tolist():
+                total += weights[number]
+            scores.append(0.5 + total)
+        expected.append(np.array(scores))
+    for n_threads in (1, 3):
+        out = [np.full(len(own), 0.5) for own in rows]
+        add_scores(fields, rows, name, weights, out, n_threads=n_threads)
+        assert all(same(*pair) for pair in zip(out, expected, strict=True))
+    for own, parts, wanted in zip(fields, rows, expected, strict=True):
+        alone = np.full(len(parts), 0.5)
+        add_sentence_scores(own, parts, type_code(name), weights, alone)
+        assert same(alone, wanted)
