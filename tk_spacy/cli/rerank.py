@@ -70,7 +70,8 @@ def rerank_cli(
             metavar="|".join(SPEEDS),
             help="exact: all parsers and the reranker look at each sentence. balanced, fast: the "
             "quick parsers decide alone where they are sure, for at most 0.05, and 0.2, LAS less "
-            "on dev; what they give is in the model's report.",
+            "on dev; what they give is in the model's report. Not with --confidence; k-best files "
+            "are always reranked exactly.",
         ),
     ] = EXACT,
     overwrite: Overwrite = False,
