@@ -243,6 +243,7 @@ def _leave_terminal() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     sys.stdout = os.fdopen(nowhere, "w", encoding="utf-8")
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
-    for name in list(logging.root.manager.loggerDict):
-        logging.getLogger(name).handlers.clear()
+    for logger in list(logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            logger.handlers.clear()
     logging.root.handlers.clear()
