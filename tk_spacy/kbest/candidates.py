@@ -1,7 +1,7 @@
 """Candidate lists: the k best trees of a sentence as arrays, whoever proposed them.
 
-A list is made in one compiled pass (validity, duplicates, order; see `list_arrays`) because a treebank
-of 170,000 words has millions of candidate arcs.
+A list is made in one compiled pass (validity, duplicates, order; see `list_arrays`) because a
+treebank of 170,000 words has millions of candidate arcs.
 """
 
 from __future__ import annotations
