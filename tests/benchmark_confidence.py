@@ -23,8 +23,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from reference_list_features import own_rows
 
-from tk_spacy.ensemble.combiner.arcs import own_rows
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.evaluation.reliability import calibration_error, chance_error, risk_coverage_area
 from tk_spacy.kbest.arc_probabilities import ArcProbabilities, arc_probabilities

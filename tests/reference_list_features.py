@@ -67,3 +67,20 @@ def _weightings(full, missing, scale):
         weights = np.exp(gaps / (scale * temperature))
         weightings.append(weights / weights.sum())
     return [*weightings, first]
+
+
+def own_rows(candidates):
+    """The row of each source's own tree: as recorded, else its best-scored one.
+
+    A source that has scored nothing is left out.
+    """
+    rows = {}
+    for column, source in enumerate(candidates.sources):
+        scores = candidates.scores[:, column]
+        if column == 0:
+            rows[source] = candidates.base
+        elif source in candidates.bases:
+            rows[source] = candidates.bases[source]
+        elif not np.isnan(scores).all():
+            rows[source] = int(np.nanargmax(scores))
+    return rows

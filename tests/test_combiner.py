@@ -9,11 +9,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from reference_list_features import own_rows
 from samples import corrupted, sentence
 from test_kernel import random_tree
 
 from tk_spacy.ensemble.combiner.arc_features import BITS, LOG_FLOOR, ArcFeatures
-from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights, own_rows
+from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, ListArcs, candidate_weights
 from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
 from tk_spacy.ensemble.combiner.model import ADDED_TREES, COMBINER, ArcCombiner
 from tk_spacy.ensemble.combiner.reparsing import best_trees, plain_vote

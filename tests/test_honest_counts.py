@@ -16,7 +16,7 @@ import pytest
 from samples import corrupted, sentence
 
 from tk_spacy.ensemble.combiner.arc_features import ArcFeatures
-from tk_spacy.ensemble.combiner.arcs import own_rows
+from tk_spacy.ensemble.combiner.arcs import candidate_weights
 from tk_spacy.ensemble.combiner.model import ArcCombiner
 from tk_spacy.ensemble.combiner.reparsing import plain_vote
 from tk_spacy.errors import CandidateError, UserError
@@ -197,7 +197,8 @@ def test_own_trees_are_those_recorded_before_those_best_scored():
         [([0, 1], "root x", (2.0, 0.0, 1.0, NAN)), ([2, 0], "x root", (1.0, 5.0, 2.0, NAN))],
         sources=("a", "b", "c", "d"), base=1, bases={"b": 0},
     )  # fmt: skip
-    assert own_rows(trees) == {"a": 1, "b": 0, "c": 1}
+    weights = candidate_weights(trees, dict.fromkeys("abcd", 1.0)).reshape(4, -1, 2)
+    assert weights[:, -1].tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
 
 def plain_id(number, parts):

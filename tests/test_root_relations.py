@@ -130,6 +130,18 @@ def test_root_relation_and_head_0_go_together_in_all_lists(name: str) -> None:
             assert trees.n_words == len(new)
 
 
+@pytest.mark.parametrize("name", [*SOURCES, pytest.param("udpipe", marks=needs_udpipe)])
+def test_labels_have_ids_before_anything_is_parsed(name: str) -> None:
+    # Else ids, the order of sums, and the relation between the pieces of a long sentence would
+    # depend on which sentences a process was given before.
+    source = udpipe_source() if name == "udpipe" else SOURCES[name]()
+    before = source.inventory.names
+    assert len(before) > 1
+    for trees in source.candidates(NEW, k=12):
+        assert trees.inventory is source.inventory
+    assert source.inventory.names == before
+
+
 # The biaffine parser
 
 

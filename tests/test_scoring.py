@@ -17,6 +17,7 @@ from tk_spacy.features.part_types import PART_TYPES, part_type
 from tk_spacy.kernels import scorer as scorer_module
 from tk_spacy.kernels.compiled.blocks import MAX_NAMES, SIZE, Block, block_bounds
 from tk_spacy.kernels.compiled.node_groups import NodeGroups, first_equal
+from tk_spacy.kernels.compiled.scoring import CompiledParts
 from tk_spacy.kernels.scorer import SupportScorer
 from tk_spacy.kernels.template_kernel import node_columns, slot_layout
 
@@ -323,3 +324,28 @@ def test_first_equal_words(n):
 def test_first_equal_words_need_as_many_of_both():
     with pytest.raises(ValueError, match="2 ids for 3 singles"):
         first_equal(np.zeros((2, 1), np.int32), np.zeros((3, 1), np.int32))
+
+
+@pytest.mark.parametrize("kinds", [(0, 0, 1), (1, 0, 0)])
+def test_slots_of_an_arc_may_stand_in_any_order(kinds: tuple[int, ...]) -> None:
+    """What is summed by pairs of words looks for the arc between them; others are not summed so."""
+    problem = random_problem(23, n_support=300, n_parts=40)
+    columns = problem.support().types["arc"].columns
+    n_properties = problem.nodes.shape[1]
+    found = []
+    for layout in ((0, 1, 0), kinds):
+        words = iter([[0], [4]])  # the head's row, then the modifier's; the arc's are between
+        order = [place for kind in layout for place in ([1, 2, 3] if kind else next(words))]
+        groups = NodeGroups([[0, 1]], n_properties)
+        frequent = [np.zeros(0, np.int32)] * 2 * (n_properties - 2)
+        compiled = CompiledParts(
+            np.array(layout, dtype=np.int32), np.zeros(3, np.int32), groups, frequent, 50
+        )
+        compiled.append(columns[order], problem.weights, *groups.encode(problem.support_nodes))
+        places = [min(place, 3) for place in order if place != 3]  # of parts, which have no bins
+        scores = np.zeros(len(problem.parts))
+        parts = np.ascontiguousarray(problem.parts[:, places])
+        compiled.add_scores(*groups.encode(problem.nodes), parts, scores, n_threads=1)
+        found.append(scores)
+    assert found[0].any()
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)

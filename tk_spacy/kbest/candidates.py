@@ -1,7 +1,7 @@
 """Candidate lists: the k best trees of a sentence as arrays, whoever proposed them.
 
-A list is built in one vectorised pass (validity, duplicates, order) because a treebank of 170,000
-words has millions of candidate arcs.
+A list is made in one compiled pass (validity, duplicates, order; see `list_arrays`) because a
+treebank of 170,000 words has millions of candidate arcs.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CandidateList:
     inventory: the labels; shared with other lists.
     sources:   names of what scored the trees; the first one is the main source and gives the order.
     scores:    float64[k, n_sources], higher is better; NaN where a source did not score a tree.
-    base:      row of spaCy's parser's own first choice, which need not be row 0: a parser that
+    base:      row of the main source's own first choice, which need not be row 0: a parser that
                decides greedily may find a better-scored tree only in the search around its choice.
     bases:     rows of the own first choices of further parsers, by the names of their sources.
     checked:   these heads, where they are known to be trees; see `trees`.

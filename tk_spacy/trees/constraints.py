@@ -188,8 +188,8 @@ class Violations:
 
 
 @lru_cache(maxsize=256)
-def _places(kinds: tuple[str, ...]) -> list[int]:
-    return [KINDS.index(kind) for kind in kinds]
+def _places(kinds: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple([KINDS.index(kind) for kind in kinds])
 
 
 def kind_bits(kinds: Iterable[str]) -> int:
@@ -249,7 +249,7 @@ def count_violations_of_lists(
         [own.misfits for own in words],
         [own.flags for own in words],
         constraint_rules(),
-        [KINDS.index(kind) for kind in kinds],
+        _places(tuple(kinds)),
     )
 
 

@@ -54,7 +54,7 @@ cdef Py_ssize_t find_arcs(
     int64_t *keys,                   # room: [k]
 ) noexcept nogil:
     """The number of distinct arcs; see distinct_arcs."""
-    cdef Py_ssize_t m, j, i, low, high, count = 0, found
+    cdef Py_ssize_t m, j, i, place, count = 0, found
     cdef int32_t pairs = -1
     cdef int64_t key
     for m in range(n):
@@ -62,19 +62,12 @@ cdef Py_ssize_t find_arcs(
         found = 0
         for j in range(k):
             key = (<int64_t>heads[j * n + m] << 32) | labels[j * n + m]
-            # Its place among the sorted keys.
-            low, high = 0, found
-            while low < high:
-                i = (low + high) >> 1
-                if keys[i] < key:
-                    low = i + 1
-                else:
-                    high = i
-            if low < found and keys[low] == key:
+            place = place_of(key, keys, found)
+            if place < found and keys[place] == key:
                 continue
-            for i in range(found, low, -1):
+            for i in range(found, place, -1):
                 keys[i] = keys[i - 1]
-            keys[low] = key
+            keys[place] = key
             found += 1
         for i in range(found):
             if i == 0 or keys[i] >> 32 != keys[i - 1] >> 32:
@@ -85,17 +78,22 @@ cdef Py_ssize_t find_arcs(
             with_head[count + i] = pairs
         for j in range(k):
             key = (<int64_t>heads[j * n + m] << 32) | labels[j * n + m]
-            low, high = 0, found
-            while low < high:
-                i = (low + high) >> 1
-                if keys[i] < key:
-                    low = i + 1
-                else:
-                    high = i
-            of_tree[j * n + m] = <int32_t>(count + low)
+            of_tree[j * n + m] = <int32_t>(count + place_of(key, keys, found))
         count += found
     starts[n] = <int32_t>count
     return count
+
+
+cdef inline Py_ssize_t place_of(int64_t key, const int64_t *keys, Py_ssize_t n) noexcept nogil:
+    """The place of a key among n ascending ones: of the first that is not below it."""
+    cdef Py_ssize_t low = 0, high = n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def arc_shares(of_tree, with_head, weights):

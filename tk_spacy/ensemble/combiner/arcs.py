@@ -59,23 +59,6 @@ class ListArcs:
         return arc_shares(self.of_tree, self.with_head, weights)
 
 
-def own_rows(candidates: CandidateList) -> dict[str, int]:
-    """The row of each source's own tree: as recorded, else its best-scored one.
-
-    A source that has scored nothing is left out.
-    """
-    rows = {}
-    for column, source in enumerate(candidates.sources):
-        scores = candidates.scores[:, column]
-        if column == 0:
-            rows[source] = candidates.base
-        elif source in candidates.bases:
-            rows[source] = candidates.bases[source]
-        elif not np.isnan(scores).all():
-            rows[source] = int(np.nanargmax(scores))
-    return rows
-
-
 def candidate_weights(candidates: CandidateList, scales: Mapping[str, float]) -> Float64:
     """What each source weighs the candidates: float64[n_sources * (temperatures + 1), k].
 

@@ -5,8 +5,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tk_spacy.utils.array_types import Float64, Int32
 
-N_HASHED: int
-
 def list_weights(
     scores: Sequence[ArrayLike],
     columns: ArrayLike,

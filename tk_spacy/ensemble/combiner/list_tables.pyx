@@ -15,9 +15,8 @@ from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_table
 
 cdef enum:
-    N_MIXED = 10         # hashed features of an arc
-
-N_HASHED = N_MIXED
+    N_HASHED = 10        # hashed features of an arc
+    MOST_VOTERS = 64     # sources that a set of them tells apart
 
 cdef uint64_t MULTIPLIER = 0x9E3779B97F4A7C15ULL
 
@@ -184,7 +183,7 @@ def arc_tables(
         words += own_heads.shape[1] + 1
     shares_array = np.zeros((at, 2 * q))
     dense_array = np.empty((at, 4 * q + 2), dtype=np.float32)
-    hashed_array = np.empty((at, N_MIXED), dtype=np.int32)
+    hashed_array = np.empty((at, N_HASHED), dtype=np.int32)
     arcs_array = arcs_array[:, :at].copy()
     cdef double[:, ::1] shares = shares_array
     cdef float[:, ::1] dense = dense_array
@@ -268,7 +267,7 @@ cdef void mix_arcs(
     const uint64_t *label_codes, const uint64_t *tag_codes,
     int nearest,
     int shift,
-    int32_t *hashed,                 # OUT: [n_arcs, N_MIXED]
+    int32_t *hashed,                 # OUT: [n_arcs, N_HASHED]
     float *dense,                    # OUT: [n_arcs, 4 * q + 2], the last two columns
 ) noexcept nogil:
     cdef Py_ssize_t a, source, row
@@ -281,10 +280,10 @@ cdef void mix_arcs(
         for source in range(q // every):
             row = a * 2 * q + source * every + every - 1
             if shares[row] > 0:
-                voters |= <uint64_t>1 << source
+                voters |= <uint64_t>1 << (source & (MOST_VOTERS - 1))
                 n_voters += 1
             if shares[row + q] > 0:
-                head_voters |= <uint64_t>1 << source
+                head_voters |= <uint64_t>1 << (source & (MOST_VOTERS - 1))
                 n_head_voters += 1
         dense[a * (4 * q + 2) + 4 * q] = n_voters
         dense[a * (4 * q + 2) + 4 * q + 1] = n_head_voters
@@ -294,7 +293,7 @@ cdef void mix_arcs(
         if heads[a] == 0:
             distance = nearest + 1
         far = <uint64_t>(distance + nearest)
-        out = hashed + a * N_MIXED
+        out = hashed + a * N_HASHED
         out[0] = cut(mixed(1, voters), shift)
         out[1] = cut(mixed(mixed(2, voters), label), shift)
         out[2] = cut(mixed(mixed(3, voters), modifier), shift)

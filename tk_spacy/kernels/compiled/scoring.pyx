@@ -21,7 +21,7 @@ from tk_spacy.kernels.compiled.blocks cimport (
 )
 from tk_spacy.kernels.compiled.node_groups cimport Interner
 from tk_spacy.kernels.compiled.row_cache cimport RowKeeper
-from tk_spacy.kernels.template_kernel cimport NODE, check_part_nodes, length_bin
+from tk_spacy.kernels.template_kernel cimport EDGE, NODE, check_part_nodes, length_bin
 from tk_spacy.parallel.stopping cimport Listener, await_others, is_stopped, task_done
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -62,9 +62,9 @@ cdef class CompiledParts:
         if max(self.n_nodes, self.n_edges) > MAX_SLOTS:
             raise ValueError(f"{len(kinds)} slots, expected at most {MAX_SLOTS} of each kind")
         # An arc's product fits 16 bits: the loop for it is twice as fast, and scores a pair of
-        # words with all its labels.
+        # words with all its labels, which it looks for between the two words.
         self.short_products = (
-            (self.n_nodes, self.n_edges) == (2, 1)
+            self.kinds.tolist() == [NODE, EDGE, NODE]
             and 4 * (groups.n_properties + 1) ** 2 <= LARGEST_SHORT
         )
         self.groups = groups

@@ -39,6 +39,7 @@ class UdpipeSource:
         self.parser = parser
         self.inventory = LabelInventory() if inventory is None else inventory
         self.names = (name,)
+        self.inventory.encode(parser.labels)  # now, as a `ListingSource` does
         self._known: dict[tuple[tuple[str, ...], ...], Tree] = {}
 
     @property
