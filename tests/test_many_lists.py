@@ -436,7 +436,7 @@ def test_violations_of_many_lists_are_those_of_each(seed: int) -> None:
         tags = [("NOUN", "PUNCT", "ADP", "PROPN")[i] for i in rng.integers(4, size=n)]
         facts.append(WordFacts.of_columns(tags, ["_"] * n, ["_"] * n))
     names += [f"more{i}" for i in range(9)]
-    numbers = relation_numbers(names)
+    numbers = relation_numbers(tuple(names))
     heads, labels = zip(*lists, strict=True)
     for kinds in (KINDS, KINDS[5:1:-1], KINDS[:1], ()):
         found = count_violations_of_lists(heads, labels, [numbers] * len(lists), facts, kinds)
@@ -450,7 +450,7 @@ def test_violations_of_many_lists_are_those_of_each(seed: int) -> None:
 
 def test_violations_of_many_lists_refuse_what_does_not_fit() -> None:
     heads, labels = np.array([[0, 1]], np.int32), np.array([[0, 1]], np.int32)
-    numbers = relation_numbers(["root", "obj"])
+    numbers = relation_numbers(("root", "obj"))
     facts = WordFacts.of_columns(["NOUN"] * 2, ["_"] * 2, ["_"] * 2)
     (found,) = count_violations_of_lists([heads], [labels], [numbers], [facts])
     assert found.shape == (1, len(KINDS))
