@@ -13,9 +13,12 @@ import pytest
 from samples import sentence
 
 from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arcs
+from tk_spacy.ensemble.combiner.list_trees import extended_rows
 from tk_spacy.features.candidate_scores import add_candidate_scores, add_list_scores
 from tk_spacy.features.consensus import share_features
 from tk_spacy.features.encoder import ListEncoder
+from tk_spacy.features.node_ids import node_ids
+from tk_spacy.features.part_lists import ListTrees
 from tk_spacy.features.part_types import PART_TYPES
 from tk_spacy.features.parts import (
     contested_parts,
@@ -34,12 +37,16 @@ from tk_spacy.features.templates import (
 )
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.compact_lines import read_lines
+from tk_spacy.kbest.list_arrays import arrange_lists
 from tk_spacy.kernels.compiled.node_groups import NodeGroups
 from tk_spacy.kernels.compiled.row_cache import RowKeeper
 from tk_spacy.kernels.compiled.scoring import CompiledParts
 from tk_spacy.kernels.hashed_map import add_map_scores, add_support, node_hashes
 from tk_spacy.kernels.plain_scoring import add_part_scores, count_matches
+from tk_spacy.kernels.polynomial_kernel import PolynomialSupport
 from tk_spacy.kernels.template_kernel import kernel_matrix, signed_kernel
+from tk_spacy.parsers.biaffine.label_choice import choose_labels
+from tk_spacy.parsers.biaffine.softmax import log_softmax_parts
 from tk_spacy.parsers.sampling.search.decoder import Scorer, decode
 from tk_spacy.parsers.sampling.search.search_space import kept_heads, lattice_arcs
 from tk_spacy.parsers.sampling.search.tree_scores import crossing_scores, part_scores
@@ -47,7 +54,8 @@ from tk_spacy.parsers.sampling.search.updates import Learner
 from tk_spacy.parsers.spacy_transition.context_scores import ContextScores
 from tk_spacy.parsers.spacy_transition.tree_scores import score_trees
 from tk_spacy.trees.tree_rows import CheckedTrees, group_equal, invalid_trees
-from tk_spacy.utils.array_checks import checked, checked_range
+from tk_spacy.trees.violations import Rules
+from tk_spacy.utils.array_checks import checked, checked_range, checked_target
 from tk_spacy.workflows.benchmark.loop_scoring import add_column_scores, add_pair_scores
 
 Call = Callable[[], object]
@@ -371,7 +379,60 @@ KINDS, SKIPS = i32(0, 1, 0), i32(0, 0, 0)
 STARTS, MEMBERS = i32(0, 2, 3), i32(0, 1, 1)
 DENSE, HASHED = np.zeros((3, 2), dtype=np.float32), i32([0], [1], [2])
 
+
+def node_ids_of(*values: int) -> np.ndarray:
+    return node_ids(i32([3], [3], [3]), i32(3), i32([*values]))
+
+
+def rules() -> Rules:
+    names = ("advmod", "det", "fixed", "goeswith", "obj", "obl", "punct", "root")
+    return Rules({name: number for number, name in enumerate(names, 1)})
+
+
+def listed(columns: Any) -> object:
+    """The lists of one sentence of two words in two parts, with a score in each column."""
+    heads, starts = i32(0, 1, 2, 0), np.array([0, 1, 2])
+    return arrange_lists(
+        heads, heads, np.zeros(2), starts, np.array([2]), columns=columns, n_labels=3
+    )
+
+
+def extended(*, arcs: int = 4, arrays: int = 3) -> object:
+    """The trees of one sentence of one word, given some of its arrays."""
+    own = [i32(0), i32(0), i32(0), i32([0])]
+    given = [i32([0]), i32([0]), np.zeros((1, 1))]
+    return extended_rows([own[:arcs]], np.zeros(1), [given[:arrays]], [None], 1)
+
+
 REFUSED: dict[str, tuple[Call, str]] = {
+    "node ids, offset": (lambda: node_ids_of(0, 2, -1, 0, 0), "beyond the neighbours"),
+    # Its absolute value is no int32.
+    "node ids, least": (lambda: node_ids_of(0, -(2**31), -1, 0, 0), "beyond the neighbours"),
+    "node ids, second": (lambda: node_ids_of(0, 0, 0, -(2**31), 0), "beyond the neighbours"),
+    "softmaxes, sum": (
+        # In 64 bits, sums of these are no larger than 5, and their differences positive.
+        lambda: log_softmax_parts(np.zeros((2, 5), dtype=np.float32), [3, 2**63 - 1]),
+        "columns of 5 scores",
+    ),
+    "softmaxes, none": (
+        lambda: log_softmax_parts(np.zeros((2, 5), dtype=np.float32), []),
+        "columns of 5 scores",
+    ),
+    "softmaxes, floats": (
+        lambda: log_softmax_parts(np.zeros((2, 5), dtype=np.float32), [1.5, 2]),
+        "sizes must be",
+    ),
+    "lists, columns": (lambda: listed([1.5, 1.5]), r"columns must be int64\[2\], got float64"),
+    "lists, many columns": (lambda: listed([1, 2]), "2 scores, not as many"),
+    "combiner, arcs": (lambda: extended(arcs=3), "3 arrays of arcs and 3 of a list"),
+    "combiner, no arcs": (lambda: extended(arcs=0), "0 arrays of arcs and 3 of a list"),
+    "combiner, list": (lambda: extended(arrays=2), "4 arrays of arcs and 2 of a list"),
+    "rules, leaf": (lambda: rules().add_leaf(64, 1, 0), "a relation has the number 64"),
+    "rules, far leaf": (lambda: rules().add_leaf(-(10**6), 1, 0), "number -1000000"),
+    "rules, left": (lambda: rules().add_left_headed(10**6, 1), "number 1000000, expected 0 to 63"),
+    "rules, tags": (lambda: rules().add_tags(-1, 1), "a relation has the number -1"),
+    "rules, kind": (lambda: rules().add_tags(1, 64), "a kind has the number 64"),
+    "rules, kinds": (lambda: rules().set_kinds(0, 1, 2, 3, 4, 5, 6, -1), "kind has the number -1"),
     "parts, cycle": (lambda: extract_parts(CYCLE, LABELS, ARC), "back to it"),
     "parts, head": (lambda: extract_parts(i32([2, 0, 9]), LABELS, ARC), r"\[0, 2\] is 9"),
     "parts, shape": (lambda: extract_parts(TREE, i32([3, 4]), ARC), r"labels must be int32\[1, 3"),
@@ -760,6 +821,11 @@ def test_checks_what_fits_passes() -> None:
     out = np.zeros(2)
     add_candidate_scores(np.array([1.0, 10.0]), STARTS, MEMBERS, out)
     assert out.tolist() == [11.0, 10.0]
+    assert node_ids_of(0, -1, -1, 0, 0).tolist() == [[0], [3], [0]]
+    assert log_softmax_parts(np.zeros((2, 5), dtype=np.float32), [3, 2]).shape == (2, 5)
+    assert listed([1, 1]) is not None
+    assert len(extended()[0][0]) == 2  # type: ignore[index]
+    rules().add_leaf(63, 63, 0)
     add_sentence_scores(FIELDS, ROW, type_code("arc"), np.ones(256), scores := np.zeros(1))
     assert scores[0] > 0
     compiled_scores()
@@ -793,3 +859,50 @@ def test_checks_arrays_are_converted_where_nothing_is_lost() -> None:
     checked_range("x", np.zeros(0, dtype=np.int32), 0, -1)
     with pytest.raises(ValueError, match="x holds 7, expected 0 to 5"):
         checked_range("x", i32([0, 7]), 0, 5)
+
+
+def test_checks_what_is_written_to_is_no_copy() -> None:
+    same = np.zeros((2, 3))
+    assert checked_target("out", same, np.float64, 2, None) is same
+    for wrong in (np.zeros((2, 3), dtype=np.float32), [[0.0] * 3] * 2, None):
+        with pytest.raises(TypeError, match=r"out must be float64\[2, 3\], got"):
+            checked_target("out", wrong, np.float64, 2, 3)
+    with pytest.raises(ValueError, match=r"got float64 of shape \(2, 3\)"):
+        checked_target("out", same, np.float64, 3, 2)
+    frozen = np.zeros((2, 3))
+    frozen.setflags(write=False)
+    for wrong in (frozen, np.zeros((2, 6))[:, ::2], np.zeros((3, 2)).T):
+        with pytest.raises(ValueError, match="contiguous and not read-only"):
+            checked_target("out", wrong, np.float64, 2, 3)
+
+
+@pytest.mark.parametrize("place", [2, 3, 4])
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_checks_labels_are_not_chosen_into_copies(place: int, kind: type) -> None:
+    outs = [np.zeros((2, 3)), np.zeros((2, 3, 2), dtype=np.int32), np.zeros((2, 3))]
+    given = [np.zeros((2, 3, 4), dtype=np.float32), np.zeros((2, 3), dtype=np.float32), *outs]
+    given[place] = given[place].astype(kind)
+    with pytest.raises(TypeError, match="must be"):
+        choose_labels(*given, second=True)
+
+
+def test_checks_sums_are_not_added_to_copies() -> None:
+    kept = PolynomialSupport(2, 2)
+    starts, ids = i32(0, 1), i32(0)
+    kept.append(starts, ids, np.ones(1), np.ones(1))
+    with pytest.raises(TypeError, match=r"out must be float64\[1\]"):
+        kept.add_scores(starts, ids, np.zeros(1, dtype=np.float32))
+    kept.add_scores(starts, ids, out := np.zeros(1))
+    assert out.tolist() == [4.0]
+
+
+def test_checks_lists_made_again_are_whole_or_as_before() -> None:
+    trees = ListTrees([CheckedTrees(TREE)], [LABELS], [np.arange(6, dtype=np.int32)])
+    before = [array.tolist() for array in trees.parts(ARC)]
+    big = CheckedTrees(np.arange(100_000, dtype=np.int32)[None])
+    labels = np.zeros((1, 100_000), dtype=np.int32)
+    for second in (object(), None):
+        with pytest.raises(TypeError):
+            trees.__init__([big, second], [labels] * 2, [i32(0)] * 2)  # type: ignore[misc]
+    assert trees.n_lists == 1
+    assert [array.tolist() for array in trees.parts(ARC)] == before

@@ -176,6 +176,54 @@ def test_processes_use_one_thread_each() -> None:
     assert [product for _, product in found] == [600 * number * number for number in range(6)]
 
 
+IN_A_LOOP = """
+import asyncio, signal
+from tk_spacy.parallel.sharing import in_order
+
+async def main():
+    heard = []
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, heard.append, "SIGTERM")
+    print(sum(in_order(range(9), abs, processes=2)))
+    await asyncio.sleep(0.1)
+    print(heard)
+
+asyncio.run(main())
+"""
+
+
+def test_an_event_loop_hears_of_its_own_signals_alone() -> None:
+    """Processes are ended by SIGTERM, of which the loop of their parent must not hear."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_LOOP], capture_output=True, timeout=60, check=True
+    )
+    assert done.stdout.decode().split() == ["36", "[]"]
+    assert done.stderr == b""
+
+
+WITHOUT_STDERR = """
+import sys
+from tk_spacy.parallel.sharing import in_order
+
+def work(number):
+    if number:  # the first item is this process's own
+        print("noise", file=sys.stderr)
+    return number
+
+with open(sys.argv[1], "w+") as file:
+    assert file.fileno() == 2 and sys.stderr is None
+    print(sum(in_order(range(9), work, processes=2)))
+    assert open(sys.argv[1]).read() == ""
+"""
+
+
+def test_without_stderr_nothing_is_written_to_another_file(tmp_path: Path) -> None:
+    """Where it is closed, its number is that of the next file that is opened."""
+    command = ["sh", "-c", '"$@" 2>&-', "sh", sys.executable, "-c", WITHOUT_STDERR]
+    command.append(str(tmp_path / "file"))
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True)
+    assert done.stdout == b"36\n"
+
+
 SCRIPT = """
 import sys, time
 from pathlib import Path

@@ -40,7 +40,8 @@ def node_ids(fields, lengths, properties):
                 f"properties are of fields {own.min()} to {own.max()}, expected {low} to "
                 f"{fields.shape[1] - 1}"
             )
-    if len(properties) and abs(properties[:, [FIRST_OFFSET, SECOND_OFFSET]]).max() > 1:
+    offsets = properties[:, [FIRST_OFFSET, SECOND_OFFSET]]
+    if len(properties) and not -1 <= offsets.min() <= offsets.max() <= 1:
         raise ValueError("properties are of words beyond the neighbours")
     out = np.empty((len(fields), len(properties)), dtype=np.int32)
     if out.size:

@@ -42,34 +42,40 @@ cdef class ListTrees:
     cdef int32_t[::1] labels
 
     def __init__(self, trees, labels, tables):
-        cdef Py_ssize_t i, j, m, total = 0
+        cdef Py_ssize_t i, j, m, total = 0, n_words = 0
         cdef CheckedTrees own
         cdef const int32_t[:, ::1] ids
         cdef const int32_t[::1] table
+        cdef int32_t[:, ::1] sizes
+        cdef int32_t[::1] all_heads, all_labels
         if not len(trees) == len(labels) == len(tables):
             raise ValueError(
                 f"trees of {len(trees)} lists, labels of {len(labels)} and {len(tables)} tables"
             )
-        self.n_lists = len(trees)
-        self.sizes = np.empty((self.n_lists, 2), dtype=np.int32)
-        for i in range(self.n_lists):
+        sizes = np.empty((len(trees), 2), dtype=np.int32)
+        for i in range(sizes.shape[0]):
             own = trees[i]
-            self.sizes[i, 0], self.sizes[i, 1] = own.rows.shape[0], own.rows.shape[1]
-            self.n_words += own.rows.shape[1]
+            if own is None:
+                raise TypeError(f"trees of list {i} must be CheckedTrees, got None")
+            sizes[i, 0], sizes[i, 1] = own.rows.shape[0], own.rows.shape[1]
+            n_words += own.rows.shape[1]
             total += own.rows.shape[0] * own.rows.shape[1]
-        self.heads = np.empty(total, dtype=np.int32)
-        self.labels = np.empty(total, dtype=np.int32)
+        all_heads = np.empty(total, dtype=np.int32)
+        all_labels = np.empty(total, dtype=np.int32)
         total = 0
-        for i in range(self.n_lists):
+        for i in range(sizes.shape[0]):
             own = trees[i]
-            ids = checked("labels", labels[i], np.int32, self.sizes[i, 0], self.sizes[i, 1])
+            ids = checked("labels", labels[i], np.int32, sizes[i, 0], sizes[i, 1])
             table = tables[i]
             check_table(ids, 0, <int32_t>table.shape[0] - 1, "labels")
             for j in range(ids.shape[0]):
                 for m in range(ids.shape[1]):
-                    self.heads[total] = own.rows[j, m]
-                    self.labels[total] = table[ids[j, m]]
+                    all_heads[total] = own.rows[j, m]
+                    all_labels[total] = table[ids[j, m]]
                     total += 1
+        # All at once: where something was wrong before, nothing is half made.
+        self.n_lists, self.n_words, self.sizes = sizes.shape[0], n_words, sizes
+        self.heads, self.labels = all_heads, all_labels
 
     def parts(self, part_type, *, contested=False):
         """The distinct parts of a PartType: see `parts.extract_parts`.

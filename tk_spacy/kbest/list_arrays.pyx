@@ -423,13 +423,14 @@ def arrange_lists(
         return None
     if columns is None:
         columns = [scores.shape[0] // starts[n_lists]]
-    if min(columns) < 1:
+    columns = checked("columns", columns, np.intp, n_parts)
+    if int(columns.min()) < 1:
         return None
     # None of the factors is larger than the memory that there is, so no product is too large.
     fit = max(int(np.max(lengths)), starts[n_lists * n_parts]) <= heads.shape[0] \
-        and max(columns) <= scores.shape[0]
+        and int(columns.max()) <= scores.shape[0]
     cells = int((trees * lengths).sum()) if fit else None
-    values = int((counts * np.array(columns, dtype=np.intp)).sum()) if fit else None
+    values = int((counts * columns).sum()) if fit else None
     if cells != heads.shape[0] or values != scores.shape[0]:
         raise ValueError(
             f"there are {heads.shape[0]} heads and {scores.shape[0]} scores, not as many as "

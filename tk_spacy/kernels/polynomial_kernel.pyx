@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free, realloc
 
 import numpy as np
 
-from tk_spacy.utils.array_checks import checked
+from tk_spacy.utils.array_checks import checked, checked_target
 from tk_spacy.utils.index_checks cimport check_starts, check_values
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -114,7 +114,7 @@ cdef class PolynomialSupport:
         """
         starts, ids, counts = checked_vectors(starts, ids, counts, self.n_features)
         cdef const int32_t[::1] begins = starts, features = ids, times = counts
-        cdef double[::1] sums = checked("out", out, np.float64, len(starts) - 1)
+        cdef double[::1] sums = checked_target("out", out, np.float64, len(starts) - 1)
         if not 0 <= since <= self.n:
             raise ValueError(f"since is {since}, expected 0 to {self.n}")
         cdef Py_ssize_t i, n = sums.shape[0], first = since, failed = 0

@@ -18,7 +18,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 import numpy as np
 
-from tk_spacy.utils.array_checks import checked
+from tk_spacy.utils.array_checks import checked, checked_target
 from tk_spacy.utils.index_checks cimport check_starts, check_values
 from tk_spacy.parallel.threads import effective_n_threads
 
@@ -105,7 +105,7 @@ cdef class TreeSupport:
         since: only the support forests from that number on.  averaged: with averaged weights.
         The sum runs in the order of the support forests, whatever the threads.
         """
-        out = checked("out", out, np.float64, forest.n_nodes)
+        out = checked_target("out", out, np.float64, forest.n_nodes)
         if not 0 <= since <= len(self):
             raise ValueError(f"since is {since}, expected 0 to {len(self)}")
         holders = self._holders[since:]

@@ -218,6 +218,8 @@ def _serve(
     connection: Connection, inherited: Sequence[Connection], work: Callable[[Any], Any]
 ) -> None:
     """The life of a process: item after item, until it is told to end."""
+    # An event loop of the parent hears there of signals, and would take this process's for its own.
+    signal.set_wakeup_fd(-1)
     begin_child()
     for name in LEFT_TO_PARENT:
         if name != signal.SIGTERM:
@@ -241,8 +243,12 @@ def _serve(
 def _leave_terminal() -> None:
     """Streams and logs of its own: a thread that draws may have held the locks of the others."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    sys.stdout = os.fdopen(nowhere, "w", encoding="utf-8")
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+    errors = nowhere
+    if sys.__stderr__ is not None:  # else 2 may be any file that was opened
+        with suppress(OSError):
+            errors = os.dup(2)
+    sys.stdout = os.fdopen(nowhere, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(errors, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
     for logger in list(logging.root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):
             logger.handlers.clear()

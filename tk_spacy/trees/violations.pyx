@@ -33,13 +33,21 @@ INNER_SUBJECT = INNER
 """Added to the number of a label's relation where it is a subject of the clause itself."""
 
 
+cdef int check_place(str what, int place) except -1:
+    """Raises ValueError for what is no bit."""
+    if not 0 <= place < MOST:
+        raise ValueError(f"{what} has the number {place}, expected 0 to {MOST - 1}")
+    return 0
+
+
 cdef class Rules:
     """The constraints in numbers.
 
-    numbers: of relations, by their names, from 1 to 63; 0 is any other.
+    numbers: of relations, by their names, from 1 to 63; 0 is any other.  Kinds are 0 to 63.
+    Raises ValueError for other numbers.
     """
 
-    def __init__(self, numbers):
+    def __cinit__(self, numbers):
         cdef int i
         if not all(0 < number < MOST for number in numbers.values()):
             raise ValueError(f"relations have the numbers {numbers}, expected 1 to {MOST - 1}")
@@ -53,14 +61,20 @@ cdef class Rules:
 
     def add_leaf(self, int relation, int kind, uint64_t allowed):
         """A relation whose words have no dependents but those with some relations."""
+        check_place("a relation", relation)
+        check_place("a kind", kind)
         self.tables.leaf[relation], self.tables.allowed[relation] = kind, allowed
 
     def add_left_headed(self, int relation, int kind):
         """A relation whose head stands before the word."""
+        check_place("a relation", relation)
+        check_place("a kind", kind)
         self.tables.left_headed[relation] = kind
 
     def add_tags(self, int relation, int kind):
         """A relation that only some tags fit."""
+        check_place("a relation", relation)
+        check_place("a kind", kind)
         self.tables.of_tags[relation] = kind
 
     def set_kinds(
@@ -68,6 +82,10 @@ cdef class Rules:
         int punct_tag, int fixed_tag,
     ):
         """The kinds of violations that are no relation's own."""
+        for kind in (
+            roots, subjects, objects, oblique, punct_causes, punct_is, punct_tag, fixed_tag
+        ):
+            check_place("a kind", kind)
         self.tables.roots, self.tables.subjects, self.tables.objects = roots, subjects, objects
         self.tables.oblique, self.tables.punct_causes = oblique, punct_causes
         self.tables.punct_is, self.tables.punct_tag = punct_is, punct_tag

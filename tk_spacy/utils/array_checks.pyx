@@ -41,6 +41,23 @@ def checked(str name, values, dtype, *shape):
     return np.ascontiguousarray(array, dtype=wanted)
 
 
+def checked_target(str name, values, dtype, *shape):
+    """The values themselves, an array that is written to: a copy would lose what is written.
+
+    Raises TypeError for what is no array of the dtype, ValueError for another shape, and for one
+    that is not contiguous or is read-only.
+    """
+    wanted = np.dtype(dtype)
+    if not isinstance(values, NDARRAY) or values.dtype != wanted:
+        got = _got(values) if isinstance(values, NDARRAY) else type(values).__name__
+        raise TypeError(f"{name} must be {_show(wanted, shape)}, got {got}")
+    if not fits(values.shape, shape):
+        raise ValueError(f"{name} must be {_show(wanted, shape)}, got {_got(values)}")
+    if not values.flags.c_contiguous or not values.flags.writeable:
+        raise ValueError(f"{name} is written to, and must be contiguous and not read-only")
+    return values
+
+
 def checked_range(str name, values, low, high):
     """Raises ValueError where an integer lies outside low..high."""
     if values.size and (int(values.min()) < low or int(values.max()) > high):

@@ -41,6 +41,11 @@ def extended_rows(arcs, scores, lists, added, int most):
     scratch.watch = &listener.watch
     try:
         for own, given, trees in zip(arcs, lists, added, strict=True):
+            own, given = tuple(own), tuple(given)
+            if len(own) != 4 or len(given) != 3:
+                raise ValueError(
+                    f"{len(own)} arrays of arcs and {len(given)} of a list, expected 4 and 3"
+                )
             i = len(own[0])
             if at + i > len(scores):
                 raise ValueError(f"{len(scores)} scores, expected more")
@@ -56,7 +61,7 @@ def extended_rows(arcs, scores, lists, added, int most):
 
 
 cdef object _extended(
-    own, const double[::1] scores, given, trees, int most, SpanningScratch *scratch,
+    tuple own, const double[::1] scores, tuple given, trees, int most, SpanningScratch *scratch,
     Listener listener,
 ):
     cdef const int32_t[::1] arc_heads = checked("arcs", own[0], np.int32, None)

@@ -12,7 +12,7 @@ from tk_spacy.parsers.biaffine.softmax cimport row_max
 
 import numpy as np
 
-from tk_spacy.utils.array_checks import checked, checked_range
+from tk_spacy.utils.array_checks import checked, checked_range, checked_target
 
 
 def shift_labels(scores, forbidden):
@@ -68,9 +68,9 @@ def choose_labels(scores, less, totals, labels, margins, *, second):
     shape = scores.shape[:2]
     _choose_labels(
         scores, checked("less", less, np.float32, *shape),
-        checked("totals", totals, np.float64, *shape),
-        checked("labels", labels, np.int32, *shape, 2),
-        checked("margins", margins, np.float64, *shape), second,
+        checked_target("totals", totals, np.float64, *shape),
+        checked_target("labels", labels, np.int32, *shape, 2),
+        checked_target("margins", margins, np.float64, *shape), second,
     )
 
 

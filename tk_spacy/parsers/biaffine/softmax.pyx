@@ -20,10 +20,17 @@ def log_softmax_parts(scores, sizes):
     Raises TypeError or ValueError for other arrays.
     """
     scores = checked("scores", scores, np.float32, None, None)
-    ends = np.cumsum([0, *sizes], dtype=np.int64)
-    width = int(ends.max())
-    if len(ends) < 2 or (np.diff(ends) < 1).any() or width > scores.shape[1]:
-        raise ValueError(f"sizes are {list(sizes)}, expected columns of {scores.shape[1]} scores")
+    sizes = checked("sizes", sizes, np.int64, None)
+    # Each alone first: a sum of numbers as large as they come may be any number.
+    if not len(sizes) or sizes.min() < 1 or sizes.max() > scores.shape[1]:
+        width = 0
+    else:
+        width = sum(sizes.tolist())
+    if not 0 < width <= scores.shape[1]:
+        raise ValueError(
+            f"sizes are {sizes.tolist()}, expected columns of {scores.shape[1]} scores"
+        )
+    ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
     out = np.empty((len(scores), width), dtype=np.float32)
     _shift_parts(scores, ends, out)
     sums = np.empty((len(scores), len(ends) - 1), dtype=np.float32)
