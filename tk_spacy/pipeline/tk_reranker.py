@@ -176,7 +176,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     """
 
     ATTRIBUTE = "reranker"
-    BATCH_SIZE = 64
+    BATCH_SIZE = 128
 
     def __init__(
         self,

@@ -51,6 +51,8 @@ from tk_spacy.utils.stored_values import (
 )
 
 Bools = NDArray[np.bool_]
+Choice = tuple[CandidateList, Float64, int]
+"""A completed list, its final scores float64[k], and the row of a candidate."""
 
 OURS = "calibration"
 """What meta.json calls it."""
@@ -236,37 +238,86 @@ class Calibration:
             `kbest.arc_probabilities`), where that is known.
         """
         row = int(final.argmax()) if row is None else row
-        if candidates.heads.size == 1:  # one tree of one word, which no choice was made about
-            return Confidence(1.0, np.ones(1), np.ones(1), np.ones(1))
-        of_models = self._of_models(candidates, final, row)
-        found = {
-            kind: given
-            if kind not in self.adjusted
-            else self.adjusted[kind].probabilities(log_odds(given)[..., None])
-            for kind, given in of_models.items()
-        }
-        if arcs is not None:
-            of_parsers = _odds_of_parsers(arcs)
-            for kind, model in self.informed.items():
-                odds = np.stack([log_odds(of_models[kind]), of_parsers[kind]], axis=-1)
-                better = model.probabilities(odds)
-                found[kind] = np.where(np.isnan(better), found[kind], better)
-        tree = float(found["tree"])
-        # A tree that is right has all heads and labels right, so that they are at least as sure.
-        heads, labels = (np.maximum(found[kind], tree) for kind in ("head", "label"))
-        trees = _others(final, row, self.final_scale * self.others_temperature)
-        trees *= (1.0 - tree) * self.others_share
-        trees[row] = tree
-        return Confidence(tree, heads, labels, trees)
+        return self.confidences([(candidates, final, row)], [arcs])[0]
 
-    def _of_models(self, candidates: CandidateList, final: Float64, row: int) -> dict[str, Float64]:
-        """What the models say of heads and labels, float64[n], and of the tree, float64[]."""
-        weights = weightings(candidates, final, self.scales, self.final_scale)
+    def confidences(
+        self, choices: Sequence[Choice], arcs: Sequence[Float64 | None]
+    ) -> list[Confidence]:
+        """As `confidence`, for several lists in one go: the chosen row of each.
+
+        arcs: of each, None where it is not known.
+        """
+        found: list[Confidence | None] = [None] * len(choices)
+        asked = []
+        for i, (candidates, _, _) in enumerate(choices):
+            if candidates.heads.size == 1:  # one tree of one word, which no choice was made about
+                found[i] = Confidence(1.0, np.ones(1), np.ones(1), np.ones(1))
+            else:
+                asked.append(i)
+        said = self._of_models([choices[i] for i in asked])
+        told = self._adjusted(said, [arcs[i] for i in asked])
+        for i, heads, labels, of_tree in zip(asked, *(told[kind] for kind in KINDS), strict=True):
+            _, final, row = choices[i]
+            tree = float(of_tree)
+            trees = _others(final, row, self.final_scale * self.others_temperature)
+            trees *= (1.0 - tree) * self.others_share
+            trees[row] = tree
+            # A tree that is right has all heads and labels right, so that they are at least as
+            # sure.
+            found[i] = Confidence(tree, np.maximum(heads, tree), np.maximum(labels, tree), trees)
+        return [item for item in found if item is not None]
+
+    def _adjusted(
+        self, said: Mapping[str, Sequence[Float64]], arcs: Sequence[Float64 | None]
+    ) -> dict[str, Sequence[Float64]]:
+        """By kinds what the models say of lists, adjusted.
+
+        arcs: of each list, as those of `confidences`.
+        """
+        found: dict[str, Sequence[Float64]] = {}
+        of_parsers: list[dict[str, Float64]] = []
+        if self.informed and any(own is not None for own in arcs):
+            unknown = [np.full((len(heads), 2), np.nan) for heads in said["head"]]
+            of_parsers = [
+                _odds_of_parsers(there if own is None else own)
+                for own, there in zip(arcs, unknown, strict=True)
+            ]
+        for kind, of_kind in said.items():
+            whole = better = _flat(of_kind)
+            if kind in self.adjusted:
+                better = self.adjusted[kind].probabilities(log_odds(whole)[..., None])
+            if of_parsers and kind in self.informed:
+                odds = [log_odds(whole), _flat([own[kind] for own in of_parsers])]
+                informed = self.informed[kind].probabilities(np.stack(odds, axis=-1))
+                better = np.where(np.isnan(informed), better, informed)
+            found[kind] = _like(better, of_kind)
+        return found
+
+    def _of_models(self, choices: Sequence[Choice]) -> dict[str, Sequence[Float64]]:
+        """By kinds what the models say, of each list: of heads and labels float64[n], of the tree
+        float64[].
+        """
+        if not choices:
+            return {kind: [] for kind in KINDS}
+        lists, finals, rows = zip(*choices, strict=True)
+        weights = weightings(lists, finals, self.scales, self.final_scale)
         words = WordFeatures(list(self.scales), self.relations)
-        head, label = words.of(candidates, weights, row)
-        heads, labels = self.head.probabilities(head), self.label.probabilities(label)
-        tree = self.tree.probabilities(tree_features(candidates, weights, row, heads, labels))
-        return {"head": heads, "label": labels, "tree": tree}
+        seen = [
+            words.of(candidates, own, row)
+            for candidates, own, row in zip(lists, weights, rows, strict=True)
+        ]
+        heads, labels = (
+            _like(
+                model.probabilities(np.concatenate([own[i] for own in seen])),
+                [own[i] for own in seen],
+            )
+            for i, model in enumerate((self.head, self.label))
+        )
+        features = [
+            tree_features(*item) for item in zip(lists, weights, rows, heads, labels, strict=True)
+        ]
+        trees = self.tree.probabilities(np.stack(features))
+        return {"head": heads, "label": labels, "tree": list(trees)}
 
     # Training
 
@@ -288,9 +339,9 @@ class Calibration:
             row = int(item.final.argmax())
             heads, labels = (hits[row] for hits in _right(item))
             hits = heads, labels, (heads & labels).all()
-            found = self._of_models(item.candidates, item.final, row)
+            found = self._of_models([(item.candidates, item.final, row)])
             for kind, of_kind in zip(KINDS, hits, strict=True):
-                said[kind].append(np.atleast_1d(found[kind]))
+                said[kind].append(np.atleast_1d(found[kind][0]))
                 right[kind].append(np.atleast_1d(of_kind))
         adjusted, informed = {}, {}
         of_parsers = [_odds_of_parsers(own) for own in arcs or ()]
@@ -325,7 +376,9 @@ class Calibration:
         }
         final_scale = mean_deviation([item.final for item in lists])
         rows = [int(item.final.argmax()) for item in lists]
-        weights = [weightings(i.candidates, i.final, scales, final_scale) for i in lists]
+        weights = weightings(
+            [item.candidates for item in lists], [item.final for item in lists], scales, final_scale
+        )
         relations = _frequent_relations(lists, rows)
         words = WordFeatures(sources, relations)
         seen = [
@@ -433,6 +486,20 @@ def _adjustments(data: Mapping[str, Any], key: str, names: Sequence[str]) -> dic
     if any(weight < 0 for model in found.values() for weight in model.weights.values()):
         raise ValueError(f"{what} has a negative factor, expected none")
     return found
+
+
+def _flat(values: Sequence[Float64]) -> Float64:
+    """float64[all words of all lists], or [lists] of trees."""
+    return np.concatenate([np.atleast_1d(own) for own in values]) if len(values) else np.empty(0)
+
+
+def _like(flat: Float64, values: Sequence[Float64]) -> list[Float64]:
+    """What belongs to each of some arrays, which are as long, or single values."""
+    ends = np.cumsum([1 if np.ndim(own) == 0 else len(own) for own in values]).tolist()
+    return [
+        flat[end - 1] if np.ndim(own) == 0 else flat[end - len(own) : end]
+        for own, end in zip(values, ends, strict=True)
+    ]
 
 
 def _odds_of_parsers(arcs: Float64) -> dict[str, Float64]:

@@ -13,12 +13,12 @@ what kind the arc is: its relation and its length.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, candidate_weights
+from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, weights_of_lists
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.utils.array_types import Float64, Int32
@@ -56,24 +56,34 @@ def weighting_names(sources: Sequence[str]) -> list[str]:
 
 
 def weightings(
-    candidates: CandidateList, final: Float64, scales: Mapping[str, float], final_scale: float
-) -> Float64:
-    """What weighs the candidates: float64[q, k], each row sums to 1.
+    lists: Sequence[CandidateList],
+    finals: Sequence[Float64],
+    scales: Mapping[str, float],
+    final_scale: float,
+) -> list[Float64]:
+    """What weighs the candidates of each list: float64[q, k], each row sums to 1.
 
-    final: float64[k], the final scores.  scales, final_scale: the mean spread of each source's
-    scores, and of the final ones, within a list.
+    finals: of each list float64[k], the final scores.  scales, final_scale: the mean spread of each
+    source's scores, and of the final ones, within a list.
 
     The final scores' softmax at every temperature, in units of their spread; the same of the
     combiner's, where there is one; the mean of the parsers' own; the share of parsers whose own
     tree a candidate is.
     """
-    rows = [softmax(final, final_scale * t) for t in TEMPERATURES]
     parsers = {name: scale for name, scale in scales.items() if name != COMBINER}
-    if COMBINER in scales:
-        rows += list(candidate_weights(candidates, {COMBINER: scales[COMBINER]})[:-1])
     each = len(TEMPERATURES) + 1
-    own = candidate_weights(candidates, parsers).reshape(len(parsers), each, len(candidates))
-    return np.stack([*rows, own[:, -2].mean(axis=0), own[:, -1].mean(axis=0)])
+    combined: Sequence[Float64] = [np.empty((1, 0))] * len(lists)
+    if COMBINER in scales:
+        combined = weights_of_lists(lists, {COMBINER: scales[COMBINER]})
+    found = []
+    for final, own, of_combiner in zip(
+        finals, weights_of_lists(lists, parsers), combined, strict=True
+    ):
+        rows = [softmax(final, final_scale * t) for t in TEMPERATURES]
+        own = own.reshape(len(parsers), each, len(final))
+        means = own[:, -2].mean(axis=0), own[:, -1].mean(axis=0)
+        found.append(np.stack([*rows, *of_combiner[:-1], *means]))
+    return found
 
 
 def _shares(weights: Float64, same: NDArray[np.bool_]) -> Float64:
@@ -88,10 +98,16 @@ class WordFeatures:
     """What the models of heads and labels see of each word.
 
     relations: whose arcs are told apart; None for the shares alone, as of earlier versions.
+    columns: of the relations among the kinds of arcs.
     """
 
     sources: Sequence[str]
     relations: tuple[str, ...] | None
+    columns: Mapping[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places = {name: column for column, name in enumerate(self.relations or ())}
+        object.__setattr__(self, "columns", places)
 
     @property
     def names(self) -> list[str]:
@@ -129,10 +145,10 @@ class WordFeatures:
         out = np.zeros((n, self.n_kinds))
         words = np.arange(n)
         names = self.relations or ()
-        columns = {name: column for column, name in enumerate(names)}
-        for name in (inventory := candidates.inventory).decode(np.unique(labels).tolist()):
-            if name in columns:
-                out[labels == inventory.get(name), columns[name]] = 1.0
+        for word, name in enumerate(candidates.inventory.decode(labels.tolist())):
+            column = self.columns.get(name)
+            if column is not None:
+                out[word, column] = 1.0
         length = heads - (words + 1)
         size = np.searchsorted(STEPS, np.abs(length), side="right")  # from 1
         left, right = len(STEPS) + 1 - size, len(STEPS) + size

@@ -402,10 +402,8 @@ class Reranker(StoredModel):
         likely: Sequence[Float64 | None] = [None] * len(decided)
         if arcs is not None and calibration.informed:
             likely = arcs([decision.chosen(sentence) for sentence, decision in decided])
-        return [
-            calibration.confidence(made.candidates, made.final, made.row, arcs=own)
-            for (_, made), own in zip(decided, likely, strict=True)
-        ]
+        choices = [(made.candidates, made.final, made.row) for _, made in decided]
+        return list(calibration.confidences(choices, likely))
 
     def choices(
         self,
