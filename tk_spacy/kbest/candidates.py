@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,9 +34,9 @@ BATCH_CELLS = 1 << 22
 """Words of all trees of all their lists, at most: some 32 MB of heads and labels."""
 
 T = TypeVar("T")
-
-if TYPE_CHECKING:
-    from tk_spacy.kbest.list_arrays import Arranged
+Arranged = tuple[CheckedTrees, Int32, Float64, list[int]]
+"""A list as `list_arrays` makes it: trees, labels int32[k, n], scores float64[k, n_sources], and
+the rows of own trees."""
 
 
 class LabelInventory:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from tk_spacy.trees.tree_rows import CheckedTrees
 
-Arranged = tuple[CheckedTrees, NDArray[np.int32], NDArray[np.float64], list[int]]
+_Arranged = tuple[CheckedTrees, NDArray[np.int32], NDArray[np.float64], list[int]]
 
 def arrange_one(
     given_heads: NDArray[np.int32],
@@ -16,7 +16,7 @@ def arrange_one(
     n_labels: int,
     k: int | None = None,
     known: bool = False,
-) -> Arranged | None: ...
+) -> _Arranged | None: ...
 def arrange_lists(
     given_heads: NDArray[np.int32],
     given_labels: NDArray[np.int32],
@@ -30,4 +30,4 @@ def arrange_lists(
     k: int | None = None,
     known: bool = False,
     in_turn: bool = False,
-) -> list[Arranged] | None: ...
+) -> list[_Arranged] | None: ...

@@ -3,10 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.utils.array_types import Float64, Int32
-
-Float32 = NDArray[np.float32]
-Int64 = NDArray[np.int64]
+from tk_spacy.utils.array_types import Float32, Float64, Int32, Int64
 
 def shift_labels(scores: Float32, forbidden: NDArray[np.uint8]) -> Float32: ...
 def shift_arc_labels(scores: Float32, heads: Int64, forbidden: NDArray[np.uint8]) -> Float32: ...
