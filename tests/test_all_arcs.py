@@ -15,10 +15,8 @@ from tk_spacy.kernels.scorer import compile_parts
 from tk_spacy.kernels.template_kernel import slot_layout
 
 
-@pytest.mark.parametrize("skip", [(), ("h", "m")])
-@pytest.mark.parametrize("n_words", [1, 6, 40])
-def test_all_arcs_equal_single_arcs(skip, n_words):
-    problem = random_problem(15, skip=skip, n_nodes=n_words + 1, n_support=SIZE + 500, n_labels=6)
+def compiled_arcs(problem):
+    """The support parts of a problem, compiled, and the groups of their properties."""
     groups = NodeGroups([[0, 1, 2], [3, 4]], 9)
     support = problem.support()
     ids, singles = groups.encode(support.nodes)
@@ -26,6 +24,14 @@ def test_all_arcs_equal_single_arcs(skip, n_words):
         slot_layout(problem.kind), problem.skips, groups, columns=support.types["arc"].columns,
         weights=problem.weights, ids=ids, singles=singles,
     )  # fmt: skip
+    return compiled, groups
+
+
+@pytest.mark.parametrize("skip", [(), ("h", "m")])
+@pytest.mark.parametrize("n_words", [1, 6, 40])
+def test_all_arcs_equal_single_arcs(skip, n_words):
+    problem = random_problem(15, skip=skip, n_nodes=n_words + 1, n_support=SIZE + 500, n_labels=6)
+    compiled, groups = compiled_arcs(problem)
     ids, singles = groups.encode(problem.nodes)
     plain, by_label, labels = score_all_arcs(compiled, ids, singles, n_threads=1)
     again = score_all_arcs(compiled, ids, singles, n_threads=3)
@@ -49,13 +55,7 @@ def test_all_arcs_equal_single_arcs(skip, n_words):
 
 def test_all_arcs_of_a_sentence_so_long_that_blocks_are_taken_in_turn():
     problem = random_problem(17, n_nodes=150, n_values=5, n_support=5 * SIZE + 99, n_labels=9)
-    groups = NodeGroups([[0, 1, 2], [3, 4]], 9)
-    support = problem.support()
-    ids, singles = groups.encode(support.nodes)
-    compiled = compile_parts(
-        slot_layout(problem.kind), problem.skips, groups, columns=support.types["arc"].columns,
-        weights=problem.weights, ids=ids, singles=singles,
-    )  # fmt: skip
+    compiled, groups = compiled_arcs(problem)
     assert len(compiled.blocks) == 6
     ids, singles = groups.encode(problem.nodes)
     found = [score_all_arcs(compiled, ids, singles, n_threads=n) for n in (1, 2, 7)]

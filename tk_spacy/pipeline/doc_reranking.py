@@ -138,8 +138,10 @@ def _choices(
     places: Sequence[int] = range(len(sources))
     first: Mapping[int, Sequence[CandidateList]] = {}
     left: dict[int, Choice] = {}
-    if speed != EXACT and asked and reranker.cascade is not None:
+    quick: Sequence[int] = ()
+    if speed != EXACT and reranker.cascade is not None:
         quick = reranker.cascade.places([source.names for source in sources])
+    if asked and quick:  # else all is exact, as in `Staged`
         first = company.proposed(asked, quick)
         quick_lists = company.joined(asked, first)
         quickly = left_to_quick(
