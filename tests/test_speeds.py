@@ -346,10 +346,11 @@ def test_component_records_of_what_is_left() -> None:
         assert record["n_candidates"] == len(trees)
         ranked = np.sort(choice.totals)[::-1]
         odds = np.exp(ranked - ranked[0])
-        assert record["confidence"] == pytest.approx(odds[0] / odds.sum())
+        # The last digits depend on what else a network reads at a time.
+        assert record["confidence"] == pytest.approx(odds[0] / odds.sum(), rel=1e-4)
         if len(trees) > 1:
-            assert record["margin"] == pytest.approx(ranked[0] - ranked[1])
-        assert [item["score"] for item in shown] == pytest.approx(ranked[:3].tolist())
+            assert record["margin"] == pytest.approx(ranked[0] - ranked[1], rel=1e-4)
+        assert [item["score"] for item in shown] == pytest.approx(ranked[:3].tolist(), rel=1e-4)
         assert shown[0]["heads"] == [token.head.i for token in doc]
         assert shown[0]["labels"] == [token.dep_ for token in doc]
     assert 0 < left < len(lists)

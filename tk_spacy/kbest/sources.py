@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,4 +58,17 @@ class Remembering(Protocol):
 
     def forget(self) -> None:
         """Forget all sentences, so that the next ones get what they would get alone."""
+        ...
+
+
+@runtime_checkable
+class Recalling(Remembering, Protocol):
+    """One that can hand on what it remembers, so that another process need not find it again."""
+
+    def recall(self, sentences: Sequence[Sentence]) -> Any:
+        """What it remembers of these, in a form that may go to another process."""
+        ...
+
+    def remember(self, known: Any) -> None:
+        """Remember what `recall` told, and nothing else."""
         ...

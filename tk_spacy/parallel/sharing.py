@@ -31,7 +31,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 UNDER_WAY = 4
-"""Items for each process that may be read before the first of them is given back."""
+"""What `in_order` reads ahead, in items for each process."""
 DRAWING = ("rich.live",)
 """Modules whose threads only draw on a terminal, which workers leave alone."""
 LEFT_TO_PARENT = tuple(
@@ -40,7 +40,12 @@ LEFT_TO_PARENT = tuple(
 
 
 def in_order(
-    items: Iterable[T], work: Callable[[T], R], *, processes: int, what: str = "the work"
+    items: Iterable[T],
+    work: Callable[[T], R],
+    *,
+    processes: int,
+    what: str = "the work",
+    under_way: int = UNDER_WAY,
 ) -> Generator[R, None, None]:
     """What `work` makes of each item, in their order.
 
@@ -48,6 +53,7 @@ def in_order(
         or cannot fork, all is done here; so is the first item always, which makes what all need,
         and the second where no third one follows.
     what: they work on, for messages.
+    under_way: items for each process that may be read before the first of them is given back.
 
     `items` runs here, a little ahead.  What it raises, or `work` does, is raised after the results
     of the items before.  Who closes this generator ends the processes at once.
@@ -57,7 +63,7 @@ def in_order(
     if source.has(1):
         yield work(source.take())
     if processes > 1 and source.has(2) and may_fork():
-        yield from _shared(source, work, processes, what)
+        yield from _shared(source, work, processes, what, under_way)
     while source.has(1):
         yield work(source.take())
     if source.error is not None:
@@ -111,7 +117,7 @@ class _Source(Generic[T]):
 
 
 def _shared(
-    source: _Source[T], work: Callable[[T], R], processes: int, what: str
+    source: _Source[T], work: Callable[[T], R], processes: int, what: str, under_way: int
 ) -> Generator[R, None, None]:
     workers: list[_Worker] = []
     done: dict[int, tuple[str, Any]] = {}
@@ -120,7 +126,7 @@ def _shared(
 
     def hand_out() -> None:
         nonlocal handed, most
-        while handed - due < UNDER_WAY * processes and source.has(1):
+        while handed - due < under_way * processes and source.has(1):
             worker = next((one for one in workers if one.number is None), None)
             if worker is None and len(workers) < most:
                 try:

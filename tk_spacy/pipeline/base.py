@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import minibatch, raise_error
+from spacy.util import raise_error
 
 from tk_spacy.errors import UserError
 from tk_spacy.pipeline.checks import untrained
+from tk_spacy.pipeline.doc_batches import doc_batches
 from tk_spacy.pipeline.homes import Homes, calling_pipeline, holds
 from tk_spacy.pipeline.scorer import ScoreDict, score_dependencies
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
@@ -144,14 +145,17 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         batch_size: Docs at a time, at most BATCH_SIZE: with spaCy's usual thousand, what one
             component has read of a Doc would be forgotten before the next one asks for it.
         """
-        size = self.BATCH_SIZE if batch_size is None else min(batch_size, self.BATCH_SIZE)
-        for docs in minibatch(stream, size=size):
-            try:
-                self.set_annotations(docs, self.predict(docs))
-            except Exception as error:
-                self._error_handler(self.name, self, docs, error)
-            else:
-                yield from docs
+        for docs in doc_batches(stream, batch_size, most=self.BATCH_SIZE):
+            yield from self._apply(docs)
+
+    def _apply(self, docs: list[Doc]) -> list[Doc]:
+        """Apply the model to a batch; none of it is left where the error handler takes an error."""
+        try:
+            self.set_annotations(docs, self.predict(docs))
+        except Exception as error:
+            self._error_handler(self.name, self, docs, error)
+            return []
+        return docs
 
     def set_error_handler(self, error_handler: ErrorHandler) -> None:
         """What to do about Docs that raise an error; see `Language.set_error_handler`."""

@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from tk_spacy.kbest.long_sentences import PIECE_WORDS, ROOT, WHOLE_WORDS, piece_ranges, project
 from tk_spacy.spacy_io.conversion import SPACY_ROOT
 from tk_spacy.spacy_io.doc_trees import DocSentence
+from tk_spacy.treebank.conllu import Sentence
 
 LONG_ADVICE = (
     f"it is parsed as one sentence, beyond {WHOLE_WORDS} words in pieces, and worse than sentences "
@@ -40,8 +41,8 @@ def cut_sentence(sentence: DocSentence) -> list[DocSentence]:
     """The pieces of a sentence that has a tree; a short one is its own only piece."""
     if len(sentence.words) <= WHOLE_WORDS or sentence.heads is None:
         return [sentence]
-    forms = [sentence.doc[sentence.start + i].text for i in sentence.words.tolist()]
-    ranges = piece_ranges(forms)
+    whole = sentence.plain
+    ranges = piece_ranges(whole.forms)
     # A piece's tokens: up to the first word of the next.
     starts = [0, *(int(sentence.words[own.start]) for own in ranges[1:])]
     ends = [*starts[1:], sentence.end - sentence.start]
@@ -53,15 +54,26 @@ def cut_sentence(sentence: DocSentence) -> list[DocSentence]:
         top = int(np.argmin(token_heads))
         if labels[top].lower() != ROOT:
             labels[top] = SPACY_ROOT
-        pieces.append(
-            DocSentence(
-                doc=sentence.doc,
-                start=sentence.start + start,
-                end=sentence.start + end,
-                words=sentence.words[words.start : words.stop] - start,
-                token_heads=token_heads,
-                token_labels=tuple(labels),
+        piece = DocSentence(
+            doc=sentence.doc,
+            start=sentence.start + start,
+            end=sentence.start + end,
+            words=sentence.words[words.start : words.stop] - start,
+            token_heads=token_heads,
+            token_labels=tuple(labels),
+            heads=heads,
+        )
+        piece.take_plain(
+            Sentence.from_columns(
+                forms=whole.forms[words.start : words.stop],
+                lemmas=whole.lemmas[words.start : words.stop],
+                upos=whole.upos[words.start : words.stop],
+                xpos=whole.xpos[words.start : words.stop],
+                feats=whole.feats[words.start : words.stop],
+                misc=whole.misc[words.start : words.stop],
                 heads=heads,
+                deprels=piece.deprels,
             )
         )
+        pieces.append(piece)
     return pieces

@@ -5,7 +5,8 @@ is used.  Annotations are not postponed: spaCy builds its config schemas from th
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +18,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import TK_RERANKER, backward_name
 from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
 from tk_spacy.pipeline.checks import check_config, check_count, check_speed, unsplit
+from tk_spacy.pipeline.doc_batches import doc_batches
 from tk_spacy.pipeline.parser_base import check_source
 from tk_spacy.pipeline.scorer import (
     DEPENDENCY_SCORER,
@@ -39,8 +41,11 @@ if TYPE_CHECKING:
     from tk_spacy.kbest.candidates import LabelInventory
     from tk_spacy.kbest.sources import ParserSource
     from tk_spacy.pipeline.doc_reranking import Choice
+    from tk_spacy.pipeline.doc_sharing import Request
+    from tk_spacy.pipeline.sources import DocSource
     from tk_spacy.reranker.model import Reranker
     from tk_spacy.reranker.provenance import Provenance
+    from tk_spacy.spacy_io.doc_trees import DocSentence
 
 
 logger = logging.getLogger("tk_spacy")
@@ -231,7 +236,56 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
 
         Raises UserError where the component is not trained or its parser is not in the pipeline.
         """
-        from tk_spacy.pipeline import doc_reranking, long_docs  # noqa: PLC0415
+        sentences, request, sources = self._read(docs)
+        choices = iter(self._choose(request, sources))
+        return [[next(choices) for _ in own] for own in sentences]
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
+        """Apply the model to a stream of Docs, in place, in several processes where that may be.
+
+        batch_size: Docs at a time, at most BATCH_SIZE, and fewer of long ones.
+
+        In as many forked ones as `n_threads` says.  With 1, in a process that may not fork (see
+        `tk_spacy.parallel.sharing`), in a short stream, and where spaCy's parsers are asked, which
+        read Docs, all is done here, with the same results.
+        """
+        from tk_spacy.parallel.threads import effective_n_threads  # noqa: PLC0415
+        from tk_spacy.pipeline.doc_sharing import Steps, shared  # noqa: PLC0415
+
+        processes = effective_n_threads(self.n_threads)
+        if processes == 1 or self._trained is None:
+            yield from super().pipe(stream, batch_size=batch_size)
+            return
+        batches = doc_batches(stream, batch_size, most=self.BATCH_SIZE)
+        steps = Steps(
+            ask=self._ask, choose=self._answer, write=self.set_annotations, alone=self._apply
+        )
+        yield from shared(batches, steps, processes=processes)
+
+    def _ask(self, docs: Sequence[Doc]) -> "tuple[list[list[DocSentence]], Request] | None":
+        """The sentences of Docs, and what another process is to choose; None where it cannot."""
+        if self._home_of(docs) is not self.nlp:
+            return None
+        sentences, request, sources = self._read(docs)
+        if any(source.of_words is None for source in sources):
+            return None
+        return sentences, request
+
+    def _answer(self, request: "Request") -> "list[Choice]":
+        """The choices, in another process."""
+        from tk_spacy.pipeline.sources import as_doc_source  # noqa: PLC0415
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # who asks has warned
+            sources = self.find_sources(self._needed())
+        return self._choose(request, [as_doc_source(source) for source in sources])
+
+    def _read(
+        self, docs: Sequence[Doc]
+    ) -> "tuple[list[list[DocSentence]], Request, list[DocSource]]":
+        """The sentences of Docs, what is to be chosen for them, and who proposes, with warnings."""
+        from tk_spacy.pipeline import long_docs  # noqa: PLC0415
+        from tk_spacy.pipeline.doc_sharing import Request, recalled  # noqa: PLC0415
         from tk_spacy.pipeline.sources import as_doc_source  # noqa: PLC0415
         from tk_spacy.spacy_io import doc_trees  # noqa: PLC0415
 
@@ -247,19 +301,36 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             if own:
                 self._warn_of_missing(reranker.schema, doc, reader="model", verb="choose")
                 self._warn_of_multiword(reranker.provenance, nlp, doc)
-        choices = doc_reranking.choose_trees(
-            reranker,
-            [as_doc_source(source) for source in sources],
-            (sentence for own in sentences for sentence in own),
-            inventory=self._inventory,
-            k=self.k,
+        everything = [sentence for own in sentences for sentence in own]
+        request = Request(
+            sentences=everything,
+            recalled=recalled(sources[0], everything),
             kept=self.candidates,
-            n_threads=self.n_threads,
             explains=self.explains,
             well_formed=self.well_formed,
             speed=self._usable_speed(reranker, sources),
         )
-        return [[next(choices) for _ in own] for own in sentences]
+        return sentences, request, [as_doc_source(source) for source in sources]
+
+    def _choose(self, request: "Request", sources: "Sequence[DocSource]") -> "list[Choice]":
+        """The choices that are asked for."""
+        from tk_spacy.pipeline import doc_reranking  # noqa: PLC0415
+
+        request.remind(sources)
+        return list(
+            doc_reranking.choose_trees(
+                self._needed(),
+                sources,
+                request.sentences,
+                inventory=self._inventory,
+                k=self.k,
+                kept=request.kept,
+                n_threads=self.n_threads,
+                explains=request.explains,
+                well_formed=request.well_formed,
+                speed=request.speed,
+            )
+        )
 
     def _usable_speed(self, reranker: "Reranker", sources: "Sequence[ParserSource]") -> Speed:
         """The speed that is asked for; the exact one, with a warning, where the model has no other.

@@ -8,8 +8,8 @@ next word above.  White-space tokens keep their heads when a tree is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from spacy.attrs import DEP, HEAD, LEMMA, MORPH, NORM, POS, SENT_START, TAG
@@ -59,6 +59,16 @@ class DocSentence:
         """UD label of each word."""
         return tuple(to_ud_label(self.token_labels[i]) for i in self.words.tolist())
 
+    def alone(self) -> DocSentence:
+        """The same without its Doc, as plain data: all that `plain` and the arrays tell."""
+        own = replace(self, doc=cast("Doc", None))
+        own.take_plain(self.plain)
+        return own
+
+    def take_plain(self, sentence: Sentence) -> None:
+        """Have `plain` give a sentence that was made already."""
+        self._plain[:] = [sentence]
+
     def as_doc(self) -> Doc:
         """A Doc of this sentence alone, white space included and without its parse."""
         span = self.doc[self.start : self.end]
@@ -88,6 +98,18 @@ class DocSentence:
             heads=self.heads,
             deprels=self.deprels if parsed else None,
         )
+
+
+NOBODY = DocSentence(
+    doc=cast("Doc", None),
+    start=0,
+    end=0,
+    words=np.zeros(0, dtype=np.intp),
+    token_heads=np.zeros(0, dtype=np.int32),
+    token_labels=(),
+    heads=None,
+)
+"""In the place of a sentence that is known elsewhere."""
 
 
 def missing_attributes(schema: Schema, doc: Doc) -> list[str]:

@@ -15,32 +15,43 @@ from thinc.api import Model, Ops
 from tk_spacy.parsers.biaffine.batch import Input
 from tk_spacy.parsers.biaffine.batches import Layout
 from tk_spacy.parsers.biaffine.embedding import embedding_of
-from tk_spacy.parsers.biaffine.scorer import Array, Int, Scores
+from tk_spacy.parsers.biaffine.scorer import Array, Int, LabelScores, Scores
 
 NAME = "tk_biaffine_committee"
 
 
-class JointScores:
-    """The scores of a batch by several networks: what is asked of `Scores` but for learning."""
+class JointLabelScores:
+    """The scores of labels by several networks: what is asked of `LabelScores`."""
 
-    def __init__(self, members: Sequence[Scores]) -> None:
+    def __init__(self, members: Sequence[LabelScores]) -> None:
         self._members = members
-        self.layout: Layout = members[0].layout
         self.ops: Ops = members[0].ops
-        self.arcs: Array = _mean([member.arcs for member in members])
 
     @property
     def n_labels(self) -> int:
         """Number of labels."""
         return self._members[0].n_labels
 
+    def of_rows(self, rows: slice) -> JointLabelScores:
+        """See `LabelScores`."""
+        return JointLabelScores([member.of_rows(rows) for member in self._members])
+
     def label_scores(self, modifiers: Int, heads: Int) -> Array:
-        """See `Scores`."""
+        """See `LabelScores`."""
         return _mean([member.label_scores(modifiers, heads) for member in self._members])
 
     def all_label_scores(self, modifier: int, modifiers: int, head: int, heads: int) -> Array:
-        """See `Scores`."""
+        """See `LabelScores`."""
         return _mean([m.all_label_scores(modifier, modifiers, head, heads) for m in self._members])
+
+
+class JointScores(JointLabelScores):
+    """The scores of a batch by several networks: what is asked of `Scores` but for learning."""
+
+    def __init__(self, members: Sequence[Scores]) -> None:
+        super().__init__(members)
+        self.layout: Layout = members[0].layout
+        self.arcs: Array = _mean([member.arcs for member in members])
 
 
 def _mean(arrays: Sequence[Array]) -> Array:

@@ -27,7 +27,7 @@ from tk_spacy.parsers.base import StoredParser
 from tk_spacy.parsers.biaffine.batch import Batch, Input
 from tk_spacy.parsers.biaffine.batches import make_batches
 from tk_spacy.parsers.biaffine.committee import (
-    JointScores,
+    JointLabelScores,
     make_committee,
     members_of,
     share_vocabulary,
@@ -46,7 +46,7 @@ from tk_spacy.parsers.biaffine.loss import log_softmax
 from tk_spacy.parsers.biaffine.model import model_of
 from tk_spacy.parsers.biaffine.recent import Recent
 from tk_spacy.parsers.biaffine.roots import RootLabels
-from tk_spacy.parsers.biaffine.scorer import Scores
+from tk_spacy.parsers.biaffine.scorer import LabelScores
 from tk_spacy.parsers.biaffine.settings import BiaffineSettings
 from tk_spacy.parsers.biaffine.softmax import log_sums
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
@@ -386,13 +386,21 @@ class SentenceScores:
 
     def __init__(
         self,
-        scores: Scores | JointScores,
+        scores: LabelScores | JointLabelScores,
         arcs: NDArray[np.float64],
         start: int,
         roots: RootLabels,
     ) -> None:
         self._scores, self._arcs, self._start, self._roots = scores, arcs, start, roots
         self._labels: BestLabels | None = None
+
+    def alone(self) -> SentenceScores:
+        """The same without the batch's others, as plain data; its sums are made of equal parts."""
+        n = len(self._arcs)
+        rows = self._scores.of_rows(slice(self._start, self._start + n + 1))
+        own = SentenceScores(rows, self._arcs, 0, self._roots)
+        own._labels = self._labels
+        return own
 
     def best_tree(self, *, second: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Heads and labels int32[n] of the best tree.

@@ -8,6 +8,7 @@ most of its time.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from tk_spacy.treebank.conllu import Sentence
@@ -48,6 +49,11 @@ class Recent(Generic[S]):
             self._used -= _size(len(forms))
         if len(self._scores) == 1:
             self._used = _size(len(sentence))  # where other threads have miscounted
+
+    def known(self, sentences: Iterable[Sentence]) -> list[tuple[Sentence, S]]:
+        """Those of these sentences that are there, each with its scores."""
+        found = ((sentence, self.find(sentence)) for sentence in sentences)
+        return [(sentence, scores) for sentence, scores in found if scores is not None]
 
     def clear(self) -> None:
         """Forget all."""

@@ -100,12 +100,51 @@ class Slopes:
     labels: Array
 
 
-class Scores:
+class LabelScores:
+    """The scores of labels, which are made for the arcs that are asked for.
+
+    weight: of labels.  dep, head: [rows, label_width + 1], what each row is in either place.
+    """
+
+    def __init__(self, weight: Array, dep: Array, head: Array, ops: Ops) -> None:
+        self.ops, self.label_dep, self.label_head = ops, dep, head
+        self._label = weight
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self._label.shape[1] // self.label_dep.shape[1]
+
+    def of_rows(self, rows: slice) -> LabelScores:
+        """Those of some rows, as plain data, by numbers that begin with 0."""
+        return LabelScores(self._label, self.label_dep[rows], self.label_head[rows], self.ops)
+
+    def label_scores(self, modifiers: Int, heads: Int) -> Array:
+        """Scores [arcs, labels] of arcs, given by rows."""
+        return (self._bend(modifiers) @ self.label_head[heads][:, :, None])[:, :, 0]
+
+    def all_label_scores(self, modifier: int, modifiers: int, head: int, heads: int) -> Array:
+        """Scores [modifier, label, head] of all arcs between two runs of rows.
+
+        modifier, head: the first row of each; modifiers, heads: how many follow.
+        """
+        size = self.label_dep.shape[1]
+        bent = self.label_dep[modifier : modifier + modifiers] @ self._label
+        found = bent.reshape(-1, size) @ self.label_head[head : head + heads].T
+        return found.reshape(modifiers, self.n_labels, heads)
+
+    def _bend(self, modifiers: Int) -> Array:
+        size = self.label_dep.shape[1]
+        return (self.label_dep[modifiers] @ self._label).reshape(
+            len(modifiers), self.n_labels, size
+        )
+
+
+class Scores(LabelScores):
     """The scores of a batch.
 
     layout: where rows stand.  arcs: [sentence, modifier, head] by places in the sentence, FORBIDDEN
-    where there can be no arc.  Those of labels are made for the arcs that are asked for.
-    learns: whether gradients will be asked for.
+    where there can be no arc.  learns: whether gradients will be asked for.
     """
 
     def __init__(
@@ -118,12 +157,16 @@ class Scores:
         learns: bool = False,
     ) -> None:
         xp = get_array_module(out)
-        self.layout, self.ops, self._weights = layout, ops, weights
+        self.layout, self._weights = layout, weights
         a = len(weights["arc"])
         b = (out.shape[1] - 2 * a) // 2
+        super().__init__(
+            weights["label"],
+            _with_one(out[:, 2 * a : 2 * a + b]),
+            _with_one(out[:, 2 * a + b :]),
+            ops,
+        )
         self.dep, self.head = self._pad(out[:, :a]), self._pad(out[:, a : 2 * a])
-        self.label_dep = _with_one(out[:, 2 * a : 2 * a + b])
-        self.label_head = _with_one(out[:, 2 * a + b :])
         _, steps, width = self.dep.shape
         self.turned = (self.dep.reshape(-1, width) @ weights["arc"]).reshape(self.dep.shape)
         self.turned += weights["arc_head"]
@@ -145,35 +188,13 @@ class Scores:
         out[layout.owner, layout.time] = x
         return out
 
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self._weights["label"].shape[1] // self.label_dep.shape[1]
-
-    def label_scores(self, modifiers: Int, heads: Int) -> Array:
-        """Scores [arcs, labels] of arcs, given as rows of the batch."""
-        bent = self._bend(modifiers)
-        if self._learns:  # the gradient asks for them again
-            self._bent = modifiers, bent
-        return (bent @ self.label_head[heads][:, :, None])[:, :, 0]
-
     def _bend(self, modifiers: Int) -> Array:
-        if self._bent[0] is modifiers:
-            return self._bent[1]
-        size = self.label_dep.shape[1]
-        return (self.label_dep[modifiers] @ self._weights["label"]).reshape(
-            len(modifiers), self.n_labels, size
-        )
-
-    def all_label_scores(self, modifier: int, modifiers: int, head: int, heads: int) -> Array:
-        """Scores [modifier, label, head] of all arcs between two runs of rows.
-
-        modifier, head: the first row of each; modifiers, heads: how many follow.
-        """
-        size = self.label_dep.shape[1]
-        bent = self.label_dep[modifier : modifier + modifiers] @ self._weights["label"]
-        found = bent.reshape(-1, size) @ self.label_head[head : head + heads].T
-        return found.reshape(modifiers, self.n_labels, heads)
+        if self._bent[0] is not modifiers:
+            bent = super()._bend(modifiers)
+            if not self._learns:
+                return bent
+            self._bent = modifiers, bent  # the gradient asks for them again
+        return self._bent[1]
 
     # Gradients of the weights by name, and of the rows
 

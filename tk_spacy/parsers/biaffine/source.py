@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
+from tk_spacy.kbest.long_sentences import cut
 from tk_spacy.parsers.biaffine.kind import KIND
-from tk_spacy.parsers.biaffine.parser import BiaffineParser, RecentScores
+from tk_spacy.parsers.biaffine.parser import BiaffineParser, RecentScores, SentenceScores
 from tk_spacy.parsers.listing import ListingSource
 from tk_spacy.treebank.conllu import Sentence
+
+Known = Sequence[tuple[Sentence, SentenceScores]]
 
 
 class BiaffineSource(ListingSource[BiaffineParser]):
@@ -46,6 +49,17 @@ class BiaffineSource(ListingSource[BiaffineParser]):
     def forget(self) -> None:
         """Forget all sentences: the last digits of scores depend on what was read beside them."""
         self.recent.clear()
+
+    def recall(self, sentences: Sequence[Sentence]) -> Known:
+        """What it remembers of sentences, or of their pieces, as plain data."""
+        pieces = [piece for sentence in sentences for piece in cut(sentence).pieces]
+        return [(piece, scores.alone()) for piece, scores in self.recent.known(pieces)]
+
+    def remember(self, known: Known) -> None:
+        """Remember what `recall` told, and nothing else, in a memory of its own."""
+        self.recent = RecentScores()
+        for sentence, scores in known:
+            self.recent.keep(sentence, scores)
 
     def lists(self, sentences: Sequence[Sentence], k: int) -> Iterator[CandidateList]:
         """The parser's own lists."""
