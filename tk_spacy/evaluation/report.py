@@ -342,7 +342,7 @@ def speeds_table(title: str, speeds: Mapping[str, SpeedReport]) -> Table:
         title=title,
         columns=(
             Column("speed", "speed", align="left"),
-            Column("left to the quick parsers, %", "left"),
+            Column("left, %", "left"),
             Column("UAS", "uas"),
             Column("LAS", "las"),
             Column("tokens/s", "tokens_per_second"),
@@ -352,9 +352,9 @@ def speeds_table(title: str, speeds: Mapping[str, SpeedReport]) -> Table:
             for name, row in speeds.items()
         ),
         notes=(
-            "`tk-spacy rerank --speed`; left: share of the sentences of which the quick parsers "
-            "were sure, and which no other parser and no reranker saw; tokens/s: proposing and "
-            "choosing, tags given.",
+            "By tk-spacy rerank --speed; left: share of the sentences that are left to the quick "
+            "parsers, as these were sure, and which no other parser and no reranker saw; tokens/s: "
+            "proposing and choosing, tags given.",
         ),
     )
 
