@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,9 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.parallel.executor import LocalExecutor
 from tk_spacy.parsers.arc_shares import ArcShares
 from tk_spacy.parsers.biaffine.spec import BiaffineSpec
+from tk_spacy.parsers.registry import make_parsers
 from tk_spacy.parsers.transition.spec import TransitionSpec
-from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.treebank.conllu import Sentence, check_tree
 
 
 def sentence(forms: str, heads: list[int], deprels: str) -> Sentence:
@@ -84,10 +87,61 @@ def test_bad_shares_are_refused() -> None:
         good.check(sentence("a", [0], "root"))
 
 
-def test_only_parsers_that_learn_from_shares_are_students() -> None:
+def test_only_parsers_that_are_trained_here_are_students() -> None:
     check_student(BiaffineSpec.from_settings({}))
-    with pytest.raises(UserError, match="transition parser cannot be distilled"):
-        check_student(TransitionSpec.from_settings({}))
+    check_student(TransitionSpec.from_settings({}))
+    (spacys,) = make_parsers(("spacy",), seed=0, xpos=False, settings={})
+    with pytest.raises(UserError, match="spacy parser cannot be distilled"):
+        check_student(spacys)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_likeliest_tree_has_the_most_words_right(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 5))
+    trees = [
+        heads for heads in itertools.product(range(n + 1), repeat=n)
+        if heads.count(0) == 1 and check_tree(np.array(heads, dtype=np.int32)) is None
+    ]  # fmt: skip
+    own = trees[rng.integers(len(trees))]
+    labels = ["root" if head == 0 else "x" for head in own]
+    gold = sentence(" ".join("abcd"[:n]), list(own), " ".join(labels))
+    arcs = [
+        (word, head, relation)
+        for word in range(n) for head in range(n + 1) for relation in ("x", "y")
+        if head != word + 1 and rng.random() < 0.5
+    ]  # fmt: skip
+    arcs += [(word, own[word], "z") for word in range(n)]
+    raw = rng.random(len(arcs))
+    words = np.array([word for word, _, _ in arcs], dtype=np.int32)
+    shares = ArcShares(
+        words,
+        np.array([head for _, head, _ in arcs], dtype=np.int32),
+        tuple(relation for _, _, relation in arcs),
+        raw / np.bincount(words, raw)[words],
+    )
+    shares.check(gold)
+
+    def expected(heads: Sequence[int], relations: Sequence[str]) -> float:
+        wanted = set(zip(range(n), heads, relations, strict=True))
+        return sum(s for arc, s in zip(arcs, shares.shares.tolist(), strict=True) if arc in wanted)
+
+    best = max(
+        expected(heads, relations)
+        for heads in trees for relations in itertools.product("xyz", repeat=n)
+    )  # fmt: skip
+    found = shares.likeliest_tree(gold)
+    assert expected(found.heads.tolist(), found.deprels) == pytest.approx(best)
+    assert found.forms == gold.forms
+
+
+def test_a_parser_that_learns_from_trees_gets_the_likeliest_ones(tmp_path: Path) -> None:
+    student = Student(TransitionSpec.from_settings({}), lesson_against_the_trees(), "transition")
+    job = student.job(tmp_path)
+    list(LocalExecutor().run([job.task]))
+    ((heads, labels),) = job.open().parse([sentence("a b b", [0, 1, 1], "root dep dep")])
+    assert heads.tolist() == [3, 3, 0]
+    assert labels == ("dep", "dep", "root")
 
 
 SMALL = {

@@ -178,7 +178,7 @@ def test_distillation_of_ready_lists_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"students": ("transition",)}, "the transition parser cannot be distilled"),
+        ({"students": ("spacy",)}, "the spacy parser cannot be distilled"),
         ({"text": Path("nowhere.txt")}, "nowhere.txt: there is no such file"),
         ({"text": b"some words .\n"}, "plain text, but no tokenizer is trained"),
         ({"text": b" \n"}, "words.txt: the file holds no word"),

@@ -6,14 +6,13 @@ parser learns from them is how sure to be, not only what is right (Hinton, Vinya
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
-from tk_spacy.parsers.base import Sentences, StepReport, StoredParser
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.trees.spanning import max_spanning_tree
 from tk_spacy.utils.array_types import Float64, Int32
 
 TOLERANCE = 1e-6
@@ -70,6 +69,29 @@ class ArcShares:
         if not (abs(sums - 1.0) < TOLERANCE).all():
             raise ValueError(f"the shares of a word sum to {sums[abs(sums - 1).argmax()]}, not 1")
 
+    def likeliest_tree(self, sentence: Sentence) -> Sentence:
+        """A sentence with the tree of which the most words are right by these shares.
+
+        That is the maximum spanning tree of the shares, for each head the likeliest relation's.
+        The sentence's own arcs count as nothing, but may be needed to make a tree.
+        """
+        n = len(sentence)
+        best = np.full((n + 1, n + 1), -np.inf)
+        relations: dict[tuple[int, int], str] = {}
+        own = zip(sentence.heads.tolist(), sentence.deprels, strict=True)
+        for word, (head, relation) in enumerate(own):
+            best[head, word + 1] = 0.0
+            relations[head, word] = relation
+        arcs = zip(self.heads.tolist(), self.words.tolist(), self.relations, strict=True)
+        for (head, word, relation), share in zip(arcs, self.shares.tolist(), strict=True):
+            if share > best[head, word + 1]:
+                best[head, word + 1] = share
+                relations[head, word] = relation
+        heads = max_spanning_tree(best)
+        return sentence.with_tree(
+            heads, [relations[head, word] for word, head in enumerate(heads.tolist())]
+        )
+
     def to_text(self) -> str:
         """All of it in a line for each arc: the same text for the same shares."""
         arcs = zip(self.words.tolist(), self.heads.tolist(), self.relations, strict=True)
@@ -77,22 +99,3 @@ class ArcShares:
             f"{word} {head} {relation} {share:.6f}\n"
             for (word, head, relation), share in zip(arcs, self.shares.tolist(), strict=True)
         )
-
-
-@runtime_checkable
-class LearnsShares(Protocol):
-    """A spec whose parsers can learn from shares of arcs in the place of trees."""
-
-    def fit_shares(
-        self,
-        sentences: Sentences,
-        shares: Sequence[ArcShares],
-        *,
-        n_threads: int | None,
-        report: StepReport,
-    ) -> StoredParser:
-        """A parser that learns from the shares of each sentence's arcs; aligned with them.
-
-        The sentences have trees, too.  The result does not depend on n_threads.
-        """
-        ...

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.parsers.arc_shares import ArcShares
 from tk_spacy.parsers.base import Sentences, Settings, Shared, StepReport, StoredParser
 
 SECONDS_A_WORD = 0.003
@@ -97,6 +98,22 @@ class TrainableParser(ABC, Generic[OwnSettings]):
         self, sentences: Sentences, dev: Sentences, *, n_threads: int | None, report: StepReport
     ) -> StoredParser:
         """A parser trained on sentences; dev may be empty."""
+
+    def fit_shares(
+        self,
+        sentences: Sentences,
+        shares: Sequence[ArcShares],
+        *,
+        n_threads: int | None,
+        report: StepReport,
+    ) -> StoredParser:
+        """A parser that learns from shares of each sentence's arcs in the place of trees.
+
+        sentences: have trees, too.  One that can only learn from trees gets the likeliest ones.
+        The result does not depend on n_threads.
+        """
+        trees = [own.likeliest_tree(s) for s, own in zip(sentences, shares, strict=True)]
+        return self.fit(trees, (), n_threads=n_threads, report=report)
 
     def train(
         self,

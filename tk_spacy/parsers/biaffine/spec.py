@@ -73,7 +73,7 @@ class BiaffineSpec(TrainableParser[BiaffineSettings]):
         n_threads: int | None,
         report: StepReport,
     ) -> BiaffineParser:
-        """The same by shares of arcs in the place of trees; see `arc_shares.LearnsShares`."""
+        """The same by shares of arcs in the place of trees; see `TrainableParser`."""
         return train_biaffine_parser(
             sentences, settings=self.settings, shares=shares, n_threads=n_threads, report=report
         )
