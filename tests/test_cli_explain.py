@@ -53,6 +53,22 @@ def test_cli_explain_tells_scores_arcs_and_examples() -> None:
     assert "shared h: " in result.stdout
 
 
+def test_cli_explain_says_that_a_sent_id_is_not_the_only_one(tmp_path: Path) -> None:
+    twice = tmp_path / "twice.kbest.conllu"
+    twice.write_bytes(lists().read_bytes() * 2)
+    once, found = told(lists(), "--sent-id", sent_id(3)), told(twice, "--sent-id", sent_id(3))
+    assert (once.exit_code, found.exit_code) == (0, 0), found.output
+    says = f"2 sentences have the sent_id '{sent_id(3)}'; sentence 4 is taken"
+    assert says in " ".join(found.stderr.split())
+    assert "is taken" not in once.stderr
+
+
+def test_cli_explain_takes_a_tree_from_standard_input_with_the_sentence_alone() -> None:
+    found = told(lists(), "--sent-id", sent_id(3), "--tree", "-")
+    assert found.exit_code == 1
+    assert "--tree -: standard input is read as FILE alone" in " ".join(found.stderr.split())
+
+
 def test_cli_explain_tells_what_is_ill_formed() -> None:
     model = Reranker.from_disk(lists_training()[0])
     seen = 0

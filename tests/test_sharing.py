@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -20,7 +21,7 @@ from test_executor import Odd
 
 from tk_spacy.errors import TreebankError, UserError
 from tk_spacy.parallel import sharing
-from tk_spacy.parallel.executor import TaskError
+from tk_spacy.parallel.executor import THREAD_VARIABLES, TaskError
 from tk_spacy.parallel.sharing import UNDER_WAY, in_order, may_fork
 from tk_spacy.parallel.threads import count_threads, effective_n_threads, openmp_enabled
 
@@ -262,3 +263,26 @@ def test_no_process_is_left_behind(tmp_path: Path, sent: signal.Signals) -> None
     # Of the parent's own `finally` blocks no child runs any.
     assert (tmp_path / "end").exists() == (sent == signal.SIGINT)
     assert err.count(b"Traceback") == (sent == signal.SIGINT)
+
+
+def frozen_and_threads(_: int) -> tuple[int, list[str | None]]:
+    return gc.get_freeze_count(), [os.environ.get(name) for name in THREAD_VARIABLES]
+
+
+def test_workers_freeze_what_is_there_and_leave_what_the_parent_froze() -> None:
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        own, *found = in_order(range(6), frozen_and_threads, processes=2)
+        # What was frozen may have been freed meanwhile; thawed, there would be none of it.
+        assert before // 2 < gc.get_freeze_count() <= before
+        assert before // 2 < own[0] <= before
+        assert all(count >= before // 2 for count, _ in found)
+    finally:
+        gc.unfreeze()
+    assert gc.get_freeze_count() == 0
+    _, *found = in_order(range(6), frozen_and_threads, processes=2)
+    assert all(count > before // 2 for count, _ in found)
+    # Libraries that a worker loads later read these.
+    assert all(threads == ["1"] * len(THREAD_VARIABLES) for _, threads in found)
+    assert gc.get_freeze_count() == 0

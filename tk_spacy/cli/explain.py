@@ -13,6 +13,7 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import OneInputOption, TagsOption, WellFormed, chosen
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads
 from tk_spacy.cli.streams import standard_input
+from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import MAX_K
 from tk_spacy.pages.rendering import check_page, write_page
 from tk_spacy.reranker.explain import EXAMPLES, Explanation
@@ -104,6 +105,11 @@ def explain_cli(
     with shell.guard():
         if html is not None:
             check_page(html, overwrite=overwrite, inputs=[file])
+        if tree is not None and str(tree) == "-" and tree != file:
+            raise UserError(
+                "--tree -: standard input is read as FILE alone; name a file with the tree, or "
+                "give - as FILE too, where one sentence is both"
+            )
         with standard_input([file]) as inputs, progress_of(shell) as progress:
             made = explain(
                 model,

@@ -24,4 +24,3 @@ cdef Py_ssize_t source_features(
     double *features, Py_ssize_t width, double *gaps, Room *room,
 ) noexcept nogil
 cdef void normalize(double *values, Py_ssize_t k) noexcept nogil
-cdef double pairwise_sum(const double *values, Py_ssize_t n) noexcept nogil

@@ -1,16 +1,14 @@
 """Features of the scores of candidates within their list, for compiled loops over lists.
 
-Sums are numpy's own, to the bit: eight running sums a block of at most 128 numbers, so that
-weights that were learnt with numpy's means and deviations see the same numbers.
+Sums are numpy's own, to the bit, so that weights that were learnt with numpy's means and deviations
+see the same numbers.
 """
 
 from libc.math cimport INFINITY, NAN, isfinite, sqrt
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 
-cdef enum:
-    BLOCK = 128
-    UNROLLED = 8
+from tk_spacy.utils.numpy_sums cimport pairwise_sum
 
 SCORE_FEATURES = ("gap", "standard", "rank", "first", "unscored")
 """Of each source: how far a candidate is from the best one; its standard score; minus the logarithm
@@ -138,31 +136,3 @@ cdef void normalize(double *values, Py_ssize_t k) noexcept nogil:
     cdef Py_ssize_t j
     for j in range(k):
         values[j] /= total
-
-
-cdef double pairwise_sum(const double *values, Py_ssize_t n) noexcept nogil:
-    """The sum as numpy makes it of numbers that stand one after the other."""
-    cdef double r[UNROLLED]
-    cdef double total
-    cdef Py_ssize_t i, j, half
-    if n < UNROLLED:
-        total = 0.0
-        for i in range(n):
-            total += values[i]
-        return total
-    if n <= BLOCK:
-        for j in range(UNROLLED):
-            r[j] = values[j]
-        i = UNROLLED
-        while i < n - n % UNROLLED:
-            for j in range(UNROLLED):
-                r[j] += values[i + j]
-            i += UNROLLED
-        total = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))
-        while i < n:
-            total += values[i]
-            i += 1
-        return total
-    half = n // 2
-    half -= half % UNROLLED
-    return pairwise_sum(values, half) + pairwise_sum(values + half, n - half)

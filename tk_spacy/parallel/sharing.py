@@ -24,7 +24,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from tk_spacy.parallel.blas import hold_to_one_thread
-from tk_spacy.parallel.executor import TaskError, send_error, signal_name, stop_processes
+from tk_spacy.parallel.executor import (
+    THREAD_VARIABLES,
+    TaskError,
+    send_error,
+    signal_name,
+    stop_processes,
+)
 from tk_spacy.parallel.processes import GRACE, begin_child
 
 T = TypeVar("T")
@@ -174,16 +180,12 @@ class _Worker:
         ours, theirs = context.Pipe()
         inherited = [ours, *(worker.connection for worker in workers)]
         process = context.Process(target=_serve, args=(theirs, inherited, work), daemon=True)
-        try:
-            gc.freeze()  # a collection would write to all objects, and so copy their memory
-            with _deaf(), warnings.catch_warnings():
-                # Python warns of any threads; see `may_fork` for those that there may be.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-                worker = cls(process, ours)
-                workers.append(worker)
-        finally:
-            gc.unfreeze()
+        with _deaf(), warnings.catch_warnings():
+            # Python warns of any threads; see `may_fork` for those that there may be.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
+            worker = cls(process, ours)
+            workers.append(worker)
         theirs.close()  # so that its end is seen as the end of what it sends
         return worker
 
@@ -224,6 +226,9 @@ def _serve(
     connection: Connection, inherited: Sequence[Connection], work: Callable[[Any], Any]
 ) -> None:
     """The life of a process: item after item, until it is told to end."""
+    # A collection would write to all objects that the parent has made, and so copy their memory.
+    # Frozen here, not in the parent, which may have frozen some itself, and would thaw them.
+    gc.freeze()
     # An event loop of the parent hears there of signals, and would take this process's for its own.
     signal.set_wakeup_fd(-1)
     begin_child()
@@ -233,6 +238,7 @@ def _serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, LEFT_TO_PARENT)
     _leave_terminal()
     hold_to_one_thread()
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # for libraries that are loaded later
     for other in inherited:
         other.close()
     while True:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.util import minibatch
 
+from tk_spacy.ensemble.combiner.arcs import softmax
 from tk_spacy.ensemble.merging import merge_lists
 from tk_spacy.kbest.arc_probabilities import arc_probabilities
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory, rescored
@@ -191,8 +192,7 @@ def _choose(
     rows = decision.order[: int(decision.eligible.sum())]
     best = rows[0]
     heads, deprels = trees.heads[best], trees.deprels(best)
-    plain = np.exp(np.where(decision.eligible, final, -np.inf) - final[best])
-    plain /= plain.sum()
+    plain = softmax(np.where(decision.eligible, final, -np.inf), 1.0)
     shown = None
     if kept:
         shown = [

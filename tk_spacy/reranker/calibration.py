@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tk_spacy.ensemble.combiner.arcs import softmax
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList
@@ -35,7 +36,6 @@ from tk_spacy.parallel.blas import one_thread
 from tk_spacy.reranker.evidence import (
     WordFeatures,
     log_odds,
-    softmax,
     tree_feature_names,
     tree_features,
     weightings,

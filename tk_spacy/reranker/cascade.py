@@ -70,6 +70,11 @@ class Seen(NamedTuple):
     final: int
 
 
+def quick_places(quick: Sequence[str], sources: Sequence[Sequence[str]]) -> list[int]:
+    """Where quick parsers are among sources, each given by the names of its scores."""
+    return [i for i, names in enumerate(sources) if {*names} <= {*quick}]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cascade:
     """Which sentences are left to quick parsers.
@@ -92,7 +97,7 @@ class Cascade:
 
         Empty where one of them is missing, or where there are no others.
         """
-        found = [i for i, names in enumerate(sources) if {*names} <= {*self.quick}]
+        found = quick_places(self.quick, sources)
         there = {name for i in found for name in sources[i]}
         return found if there == {*self.quick} and len(found) < len(sources) else []
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, weights_of_lists
+from tk_spacy.ensemble.combiner.arcs import TEMPERATURES, softmax, weights_of_lists
 from tk_spacy.ensemble.combiner.model import COMBINER
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.utils.array_types import Float64, Int32
@@ -41,12 +41,6 @@ FLOOR = 0.001
 def log_odds(shares: Float64, floor: float = FLOOR) -> Float64:
     """log(p / (1 - p)) of each share, both sums raised by `floor`; NaN of NaN."""
     return np.asarray(np.log((shares + floor) / (1.0 - shares + floor)))
-
-
-def softmax(scores: Float64, temperature: float) -> Float64:
-    """float64[k], which sums to 1, of scores float64[k]."""
-    powers = np.exp((scores - scores.max()) / temperature)
-    return powers / powers.sum()
 
 
 def weighting_names(sources: Sequence[str]) -> list[str]:

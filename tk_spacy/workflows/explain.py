@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from tk_spacy.workflows.model import (
     open_tokenizer,
     pipeline_loader,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,30 +89,35 @@ def explain(
         added to the list, whose other trees' scores may change by that.
     most: support parts that are told of each arc.  k, tags, form, well_formed: see
         `rerank_files`.
+    Of several sentences with the sent_id the first one is taken, with a warning.
     Raises UserError for files that do not fit, and for a sentence that is not there or too long.
     """
     progress = progress or Progress()
     opened = open_model(model)
-    given = None if tree is None else _tree_of(tree, sent_id)
+    given = None if tree is None else _tree_of(tree, sent_id, progress)
     inventory, load = LabelInventory(), pipeline_loader()
     reader = InputReader(form, model, partial(open_tokenizer, model))
     trees_file = TreesFile(file) if reader.form_of(file) == "conllu" else None
     source: MergedSource | None = None
     if trees_file is not None and trees_file.form is not None:
         lists = trees_file.lists(inventory=inventory, source=main_source(opened.reranker), k=k)
-        (sentence, candidates), number = _chosen(lists, sent_id, file, lambda pair: pair[0])
+        (sentence, candidates), number = _chosen(
+            lists, sent_id, file, lambda pair: pair[0].sent_id, progress
+        )
         _check_sources(opened.reranker, candidates, file)
     else:
         _check_parsers(opened)
         if trees_file is not None:
-            sentences = trees_file.sentences(trees="any", single_root=False)
+            sentences = list(trees_file.sentences(trees="any", single_root=False))
         else:
-            sentences = reader.sentences(file)
+            sentences = list(reader.sentences(file))
+        _, number = _chosen(sentences, sent_id, file, _sent_id, progress)
         tagged = of_model(
             tags, partial(open_tagger, model, load=load),
             learnt_own=opened.reranker.provenance.tagger is not None,
         )()  # fmt: skip
-        sentence, number = _chosen(tagged(sentences), sent_id, file, lambda item: item)
+        # Of the tagged ones no more are made than to the wanted one.
+        sentence = next(islice(tagged(iter(sentences)), number - 1, None))
         if is_long(sentence):
             raise UserError(
                 f"{_place(sentence, file)}: the sentence has {len(sentence)} words, and those of "
@@ -141,34 +149,48 @@ def explain(
 
 
 def _chosen(
-    items: Iterator[Any], sent_id: str | None, file: Path, sentence_of: Any
-) -> tuple[Any, int]:
-    """The item with a sent_id, or the only one; and its number, from 1."""
-    first, n = None, 0
+    items: Iterable[T],
+    sent_id: str | None,
+    file: Path,
+    sent_id_of: Callable[[T], str | None],
+    progress: Progress,
+) -> tuple[T, int]:
+    """The first item with a sent_id, or the only one; and its number, from 1."""
+    found: T | None = None
+    numbers: list[int] = []
+    n = 0
     for item in items:
         n += 1
-        if sent_id is not None and sentence_of(item).sent_id == sent_id:
-            return item, n
         if sent_id is None and n > 1:
             raise UserError(
                 f"{file}: has more than one sentence; say which one to explain (--sent-id)"
             )
-        first = item
+        if sent_id is None or sent_id_of(item) == sent_id:
+            found = found if numbers else item
+            numbers.append(n)
     if not n:
         raise UserError(f"{file}: the file holds no sentence; give one with a sentence to explain")
-    if sent_id is not None:
+    if not numbers:
         raise UserError(
             f"{file}: none of its {n:,} sentences has the sent_id {sent_id!r}; give one that is "
             "there"
         )
-    return first, n
+    if len(numbers) > 1:
+        progress.warn(
+            f"{file}: {len(numbers):,} sentences have the sent_id {sent_id!r}; sentence "
+            f"{numbers[0]:,} is taken, the first of them"
+        )
+    return cast(T, found), numbers[0]
 
 
-def _tree_of(path: Path, sent_id: str | None) -> Sentence:
+def _tree_of(path: Path, sent_id: str | None, progress: Progress) -> Sentence:
     """The sentence with the tree to compare with."""
-    found: Sentence
-    found, _ = _chosen(read_conllu(path), sent_id, path, lambda item: item)
+    found, _ = _chosen(read_conllu(path), sent_id, path, _sent_id, progress)
     return found
+
+
+def _sent_id(sentence: Sentence) -> str | None:
+    return sentence.sent_id
 
 
 def _check_sources(reranker: Reranker, candidates: CandidateList, file: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_table
+from tk_spacy.utils.sorted_values cimport place_of
 
 
 def distinct_arcs(heads, labels):
@@ -62,7 +63,7 @@ cdef Py_ssize_t find_arcs(
         found = 0
         for j in range(k):
             key = (<int64_t>heads[j * n + m] << 32) | labels[j * n + m]
-            place = place_of(key, keys, found)
+            place = place_of(<const int64_t *>keys, found, key)
             if place < found and keys[place] == key:
                 continue
             for i in range(found, place, -1):
@@ -78,22 +79,10 @@ cdef Py_ssize_t find_arcs(
             with_head[count + i] = pairs
         for j in range(k):
             key = (<int64_t>heads[j * n + m] << 32) | labels[j * n + m]
-            of_tree[j * n + m] = <int32_t>(count + place_of(key, keys, found))
+            of_tree[j * n + m] = <int32_t>(count + place_of(<const int64_t *>keys, found, key))
         count += found
     starts[n] = <int32_t>count
     return count
-
-
-cdef inline Py_ssize_t place_of(int64_t key, const int64_t *keys, Py_ssize_t n) noexcept nogil:
-    """The place of a key among n ascending ones: of the first that is not below it."""
-    cdef Py_ssize_t low = 0, high = n, middle
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def arc_shares(of_tree, with_head, weights):

@@ -21,6 +21,15 @@ TEMPERATURES = (0.1, 0.3, 1.0)
 divided by each of these."""
 
 
+def softmax(scores: Float64, temperature: float) -> Float64:
+    """float64[k], which sums to 1, of scores float64[k], of which one at least is finite.
+
+    temperature: that the scores are divided by, positive.
+    """
+    powers = np.exp((scores - scores.max()) / temperature)
+    return powers / powers.sum()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ListArcs:
     """The distinct arcs of a list, ordered by word, head and label id.

@@ -7,13 +7,13 @@ from libc.string cimport memset
 
 import numpy as np
 
-from tk_spacy.features.score_features cimport pairwise_sum
 from tk_spacy.parallel.stopping cimport Listener
 from tk_spacy.trees.spanning cimport (
     SpanningScratch, free_spanning, init_spanning, k_best_trees,
 )
 from tk_spacy.utils.array_checks import checked
 from tk_spacy.utils.index_checks cimport check_table, check_values
+from tk_spacy.utils.numpy_sums cimport pairwise_sum
 
 cdef double MOST_SCORE = 1e300
 

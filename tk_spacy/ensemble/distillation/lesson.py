@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from tk_spacy.ensemble.combiner.arcs import ListArcs
+from tk_spacy.ensemble.combiner.arcs import ListArcs, softmax
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.parsers.arc_shares import ArcShares
 from tk_spacy.treebank.conllu import Sentence
@@ -31,9 +31,8 @@ def list_shares(candidates: CandidateList, final: Float64, temperature: float) -
 
     temperature: that the scores are divided by, positive; the lower, the more the best tree counts.
     """
-    powers = np.exp((final - final.max()) / temperature)
     arcs = ListArcs.of(candidates)
-    ((shares,), _) = arcs.shares((powers / powers.sum())[None])
+    ((shares,), _) = arcs.shares(softmax(final, temperature)[None])
     # The best arc of a word is kept however little that is.
     best = np.zeros(len(candidates.heads[0]))
     np.maximum.at(best, arcs.words, shares)

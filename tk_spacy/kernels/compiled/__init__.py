@@ -31,5 +31,5 @@ changes a bit of a score.
 
 blocks: support parts in this form.  node_groups: numbers for combinations of properties.
 row_cache: the rows that are kept.  scoring: the sums of parts.  all_arcs: every pair of words of a
-sentence with every label.  sorted_values: the inverted index.
+sentence with every label.
 """

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from tk_spacy.kernels.compiled.sorted_values cimport find_value
 from tk_spacy.utils.prefetch cimport tk_prefetch
+from tk_spacy.utils.sorted_values cimport find_value
 
 cdef extern from "simd.h":
     enum:

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t
 
 import numpy as np
 
-from tk_spacy.kernels.compiled.sorted_values cimport find_value
+from tk_spacy.utils.sorted_values cimport find_value
 
 
 cdef class RowKeeper:

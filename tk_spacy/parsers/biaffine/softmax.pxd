@@ -1,8 +1,4 @@
-"""Maxima and sums of rows of float32, as numpy finds them to the last bit.
-
-numpy adds the numbers of a row in an order of its own, which keeps rounding small: up to 128 in
-eight sums side by side, more in halves.
-"""
+"""Maxima of rows of float32, as numpy finds them."""
 
 
 cdef inline float row_max(const float *x, Py_ssize_t n) noexcept nogil:
@@ -25,29 +21,3 @@ cdef inline float row_max(const float *x, Py_ssize_t n) noexcept nogil:
         top = x[i] if x[i] > top else top
         i += 1
     return top
-
-
-cdef inline float row_sum(const float *x, Py_ssize_t n) noexcept nogil:
-    cdef float[8] side
-    cdef float total = 0.0
-    cdef Py_ssize_t i = 0, half
-    cdef int j
-    if n > 128:
-        half = n // 2
-        half -= half % 8
-        return row_sum(x, half) + row_sum(x + half, n - half)
-    if n >= 8:
-        for j in range(8):
-            side[j] = x[j]
-        i = 8
-        while i + 8 <= n:
-            for j in range(8):
-                side[j] += x[i + j]
-            i += 8
-        total = ((side[0] + side[1]) + (side[2] + side[3])) + (
-            (side[4] + side[5]) + (side[6] + side[7])
-        )
-    while i < n:
-        total += x[i]
-        i += 1
-    return total

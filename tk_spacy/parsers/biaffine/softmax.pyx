@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from tk_spacy.utils.array_checks import checked
+from tk_spacy.utils.numpy_sums cimport pairwise_sum
 
 
 def log_softmax_parts(scores, sizes):
@@ -58,7 +59,7 @@ cdef void _sum_rows(const float[:, ::1] values, float[::1] sums) noexcept:
     cdef Py_ssize_t row
     with nogil:
         for row in range(values.shape[0]):
-            sums[row] = row_sum(&values[row, 0], values.shape[1])
+            sums[row] = pairwise_sum(&values[row, 0], values.shape[1])
 
 
 cdef void _shift_parts(
@@ -81,7 +82,7 @@ cdef void _sum_parts(
     with nogil:
         for row in range(values.shape[0]):
             for part in range(ends.shape[0] - 1):
-                sums[row, part] = row_sum(
+                sums[row, part] = pairwise_sum(
                     &values[row, ends[part]], ends[part + 1] - ends[part]
                 )
 

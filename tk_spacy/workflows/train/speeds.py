@@ -11,6 +11,7 @@ from tk_spacy.evaluation.report import SpeedReport
 from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kbest.sources import ParserSource
 from tk_spacy.parsers.names import FILE
+from tk_spacy.reranker.cascade import quick_places
 from tk_spacy.reranker.speeds import EXACT, SPEEDS
 from tk_spacy.reranker.staged import Staged
 from tk_spacy.treebank.conllu import Sentence
@@ -38,7 +39,7 @@ def quick_lists(
     """The lists of dev that the quick parsers make alone, as `Staged` has them made."""
     options = plan.options
     found: list[CandidateList] = []
-    places = [i for i, s in enumerate(proposals.sources) if {*s.names} <= {*quick}]
+    places = quick_places(quick, [source.names for source in proposals.sources])
     # Of all sources, as a parser may look for other trees where it has company.
     source = MergedSource(proposals.sources, n_threads=options.threads)
     k = options.list_length
