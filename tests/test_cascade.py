@@ -527,6 +527,12 @@ def test_a_cascade_survives_storage() -> None:
     assert told == json.loads(without[META])
 
 
+def test_equal_limits_are_stored_too() -> None:
+    for limit in (NO_RISK, 0.25, 1.0):
+        cascade = replace(made_up_cascade(), limits=dict.fromkeys(MOST_LOST, limit))
+        assert Cascade.from_dict(cascade.to_dict()) == cascade
+
+
 def test_a_compressed_model_keeps_its_cascade() -> None:
     # It chooses nearly as before, and is as well calibrated.
     model = replace(kernel(), cascade=made_up_cascade())

@@ -305,6 +305,10 @@ def test_a_directory_is_named_with_the_file(tmp_path: Path) -> None:
             "'fast' of cascade.limits is 1.5, expected 0 to 1",
         ),
         (
+            lambda meta: meta["cascade"]["limits"].update(balanced=0.6),
+            "cascade.limits are {'balanced': 0.6, 'fast': 0.5}, expected them to rise",
+        ),
+        (
             lambda meta: meta["cascade"]["limits"].pop("fast"),
             "cascade.limits are of ['balanced'], expected ['balanced', 'fast']",
         ),

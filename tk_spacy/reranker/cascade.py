@@ -182,6 +182,9 @@ class Cascade:
         for speed, limit in limits.items():
             if not 0 <= limit <= 1:
                 raise ValueError(f"{speed!r} of {what}.limits is {limit}, expected 0 to 1")
+        ordered = [limits[speed] for speed in MOST_LOST]
+        if ordered != sorted(ordered):  # what may lose more leaves no less
+            raise ValueError(f"{what}.limits are {shown(limits)}, expected them to rise")
         risk = stored_table(stored_entry(data, "risk", what), f"{what}.risk")
         return cls(
             quick=tuple(quick),
