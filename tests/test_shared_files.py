@@ -29,6 +29,7 @@ from trainings import (
 
 from tk_spacy.errors import UserError
 from tk_spacy.parallel import sharing
+from tk_spacy.parallel.batches import FIRST, MOST, MOST_WORDS, in_parts
 from tk_spacy.treebank.conllu import (
     Sentence,
     joined_block,
@@ -40,14 +41,7 @@ from tk_spacy.treebank.conllu import (
 )
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
-from tk_spacy.workflows.files.batches import (
-    FIRST,
-    MOST,
-    MOST_WORDS,
-    Part,
-    in_parts,
-    write_in_parts,
-)
+from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.kbest import kbest
 
@@ -253,8 +247,12 @@ def test_batches_are_cut_by_sentences_and_words() -> None:
     found = list(in_parts(lengths, lambda item: item))
     assert found == [lengths[:1], lengths[1:3], lengths[3:4], lengths[4:5], lengths[5:]]
     assert list(in_parts([], len)) == []
+    assert list(in_parts([1] * 7, int, most=3)) == [[1] * 3, [1] * 3, [1]]
+    # A full batch is given before the next item is asked for.
+    stream = in_parts((1 if i < FIRST else 1 // 0 for i in range(FIRST + 1)), int)
+    assert next(stream) == [1] * FIRST
     # Of long lists fewer at a time.
-    found = list(in_parts([5] * 100, lambda item: item, trees=1 << 19))
+    found = list(in_parts([5] * 100, lambda item: item, most_words=most_words(1 << 19)))
     assert {len(batch) for batch in found} == {1}
 
 

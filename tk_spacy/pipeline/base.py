@@ -13,8 +13,8 @@ from spacy.training import Example
 from spacy.util import raise_error
 
 from tk_spacy.errors import UserError
+from tk_spacy.parallel.batches import MOST, in_parts
 from tk_spacy.pipeline.checks import untrained
-from tk_spacy.pipeline.doc_batches import doc_batches
 from tk_spacy.pipeline.homes import Homes, calling_pipeline, holds
 from tk_spacy.pipeline.scorer import ScoreDict, score_dependencies
 from tk_spacy.spacy_io.saved_config import resolve_optimizer
@@ -43,7 +43,7 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
     """
 
     ATTRIBUTE: ClassVar[str]
-    BATCH_SIZE: ClassVar[int]
+    BATCH_SIZE: ClassVar[int] = MOST
 
     def __init__(
         self,
@@ -145,8 +145,12 @@ class TrainedComponent(ABC, Generic[Trained, Decision]):
         batch_size: Docs at a time, at most BATCH_SIZE: with spaCy's usual thousand, what one
             component has read of a Doc would be forgotten before the next one asks for it.
         """
-        for docs in doc_batches(stream, batch_size, most=self.BATCH_SIZE):
+        for docs in self._batches(stream, batch_size):
             yield from self._apply(docs)
+
+    def _batches(self, stream: Iterable[Doc], batch_size: int | None) -> Iterator[list[Doc]]:
+        size = self.BATCH_SIZE if batch_size is None else max(1, batch_size)
+        return in_parts(stream, len, most=min(size, self.BATCH_SIZE))
 
     def _apply(self, docs: list[Doc]) -> list[Doc]:
         """Apply the model to a batch; none of it is left where the error handler takes an error."""

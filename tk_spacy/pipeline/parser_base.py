@@ -51,7 +51,6 @@ class ParserComponent(
 
     KIND: ClassVar[str]
     ATTRIBUTE = "parser"
-    BATCH_SIZE = 128
     n_threads: int | None = None
 
     def __init__(

@@ -46,7 +46,6 @@ class TaggerComponent(TrainedComponent[Trained, "tuple[Sequence[int], Tags]"]):
     """
 
     ATTRIBUTE = "tagger"
-    BATCH_SIZE = 128
 
     def __init__(
         self,

@@ -18,7 +18,6 @@ from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import TK_RERANKER, backward_name
 from tk_spacy.pipeline.base import BOUNDS, TrainedComponent, add_component
 from tk_spacy.pipeline.checks import check_config, check_count, check_speed, unsplit
-from tk_spacy.pipeline.doc_batches import doc_batches
 from tk_spacy.pipeline.parser_base import check_source
 from tk_spacy.pipeline.scorer import (
     DEPENDENCY_SCORER,
@@ -181,7 +180,6 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
     """
 
     ATTRIBUTE = "reranker"
-    BATCH_SIZE = 128
 
     def __init__(
         self,
@@ -256,7 +254,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
         if processes == 1 or self._trained is None:
             yield from super().pipe(stream, batch_size=batch_size)
             return
-        batches = doc_batches(stream, batch_size, most=self.BATCH_SIZE)
+        batches = self._batches(stream, batch_size)
         steps = Steps(
             ask=self._ask, choose=self._answer, write=self.set_annotations, alone=self._apply
         )

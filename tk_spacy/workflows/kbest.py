@@ -12,6 +12,7 @@ from tk_spacy.ensemble.merging import MergedSource
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import LabelInventory
 from tk_spacy.kbest.writer import Form, Pair, kbest_sentences
+from tk_spacy.parallel.batches import in_parts
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.parsers.names import SEARCHES, Search
 from tk_spacy.treebank.conllu import Sentence
@@ -19,7 +20,7 @@ from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.workflows.files.batches import Part, in_parts, write_in_parts
+from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm, InputReader
 from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes
@@ -121,7 +122,9 @@ def kbest(
             raise UserError(f"{job.input}: the file holds no sentence")
 
     batches = in_parts(
-        of_file.looked_into(reader.sentences(job.input)), lambda item: len(item[0]), trees=length
+        of_file.looked_into(reader.sentences(job.input)),
+        lambda item: len(item[0]),
+        most_words=most_words(length),
     )
     files.check_target(job)
     recipes = find_recipes(

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import BATCH_CELLS
+from tk_spacy.parallel.batches import MOST_WORDS
 from tk_spacy.parallel.executor import TaskError
 from tk_spacy.parallel.sharing import in_order
 from tk_spacy.parallel.threads import effective_n_threads
@@ -25,14 +26,6 @@ from tk_spacy.workflows.files.tagging import FileTags
 from tk_spacy.workflows.files.worker import FileResult, Job, SentenceReport, Tally
 
 T = TypeVar("T")
-
-FIRST = 16
-"""Sentences of a file's first batch, which is done before others are shared: it loads what all
-need."""
-MOST = 128
-"""Sentences of the others: more take no less time each, fewer take more."""
-MOST_WORDS = 1500
-"""Words of a batch of more than one sentence: some dozens of long ones are enough to share."""
 
 
 @dataclass(slots=True)
@@ -72,26 +65,9 @@ class Part:
         result.deps, result.tags = self.deps, None if self.tags is None else self.tags.note()
 
 
-def in_parts(items: Iterable[T], words: Callable[[T], int], *, trees: int = 1) -> Iterator[list[T]]:
-    """Consecutive items as the batches of a file.
-
-    words: of an item's sentence.  trees: at most, of its list.
-    """
-    batch: list[T] = []
-    total = 0
-    most, most_words = FIRST, min(MOST_WORDS, BATCH_CELLS // trees)
-    for item in items:
-        size = words(item)
-        if batch and total + size > most_words:
-            yield batch
-            batch, total, most = [], 0, MOST
-        batch.append(item)
-        total += size
-        if len(batch) == most:
-            yield batch
-            batch, total, most = [], 0, MOST
-    if batch:
-        yield batch
+def most_words(trees: int) -> int:
+    """How many words a batch of a file may have, whose lists have so many trees at most."""
+    return min(MOST_WORDS, BATCH_CELLS // trees)
 
 
 def write_in_parts(

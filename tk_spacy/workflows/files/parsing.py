@@ -14,10 +14,11 @@ from tk_spacy.evaluation.well_formed import word_facts
 from tk_spacy.kbest.candidates import LONG_LIST, CandidateList, LabelInventory
 from tk_spacy.kbest.well_formed import best_formed_list
 from tk_spacy.kbest.writer import kbest_sentences
+from tk_spacy.parallel.batches import in_parts
 from tk_spacy.treebank.confidence_columns import without_confidence
 from tk_spacy.treebank.conllu import Sentence, TreebankError
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
-from tk_spacy.workflows.files.batches import Part, in_parts, write_in_parts
+from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
 from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags, Gaps
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport
@@ -138,7 +139,7 @@ class FileParser(FileWorker):
         batches = in_parts(
             tags.looked_into(self.reader.sentences(job.input)),
             lambda item: len(item[0]),
-            trees=(self.k or LONG_LIST) if self._with_lists else 1,
+            most_words=most_words((self.k or LONG_LIST) if self._with_lists else 1),
         )
         whole = write_in_parts(
             job, batches, work, n_threads=self.n_threads, report=report, tags=tags, check=check

@@ -15,6 +15,7 @@ from tk_spacy.kbest.candidates import MAX_K, LabelInventory, in_batches
 from tk_spacy.kbest.long_sentences import Tree, cut, join_trees, link_label
 from tk_spacy.kbest.reader import TreesFile
 from tk_spacy.kbest.writer import Pair
+from tk_spacy.parallel.batches import in_parts
 from tk_spacy.parsers.base import columns_read
 from tk_spacy.reranker.calibration import Confidence
 from tk_spacy.reranker.decision import Decision
@@ -23,7 +24,7 @@ from tk_spacy.reranker.staged import Staged
 from tk_spacy.treebank.confidence_columns import with_confidence, without_confidence
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
-from tk_spacy.workflows.files.batches import Part, in_parts, write_in_parts
+from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags, Gaps
@@ -116,8 +117,11 @@ class FileReranker(FileWorker):
         def work(batch: list[Pair]) -> Part:
             return self._part(list(self._decided(batch)), None, with_gold=False)
 
-        trees = self.k or MAX_K
-        batches = in_parts(self._kbest_pairs(file), lambda pair: len(pair[0]), trees=trees)
+        batches = in_parts(
+            self._kbest_pairs(file),
+            lambda pair: len(pair[0]),
+            most_words=most_words(self.k or MAX_K),
+        )
         return write_in_parts(job, batches, work, n_threads=self.n_threads, report=report)
 
     def _rerank_sentences(
@@ -131,7 +135,9 @@ class FileReranker(FileWorker):
             return self._part(self.decide(own.tagged(batch), source), own, with_gold=True)
 
         batches = in_parts(
-            tags.looked_into(sentences), lambda item: len(item[0]), trees=self._list_length
+            tags.looked_into(sentences),
+            lambda item: len(item[0]),
+            most_words=most_words(self._list_length),
         )
         return write_in_parts(
             job, batches, work, n_threads=self.n_threads, report=report, tags=tags,
