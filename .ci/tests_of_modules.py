@@ -1,3 +1,4 @@
+# ruff: noqa: T201  (a script: what it prints is its result)
 """The tests of every compiled module, found by what imports what.
 
 Of each ``.pyx`` these are the test files from which it is reached by the fewest imports: those that
@@ -10,6 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +83,10 @@ def main() -> int:
         for module, found in tests.items():
             print(f"{module}: {' '.join(found)}")
     else:
-        print(*(f"tests/{name}.py" for name in sorted({*sum(tests.values(), [])})), sep="\n")
+        print(
+            *(f"tests/{name}.py" for name in sorted(set(chain.from_iterable(tests.values())))),
+            sep="\n",
+        )
     bare = [module for module, found in tests.items() if not found]
     for module in bare:
         print(f"no test imports {module}, or what imports it", file=sys.stderr)

@@ -1,8 +1,8 @@
 """How trained models are kept: named files, written and read the same way by every kind of model.
 
 meta.json says what it is; arrays are .npz without pickle, hashed weights only where they are not 0;
-vocabularies are msgpack.  There is no pickle, and what a file claims to hold is held against its bytes
-before memory is taken (see `claimed_sizes`): a model may come from anybody.
+vocabularies are msgpack.  A model may come from anybody: what a file claims to hold is held against
+its bytes before memory is taken (see `claimed_sizes`).
 """
 
 from __future__ import annotations

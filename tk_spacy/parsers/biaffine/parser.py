@@ -55,7 +55,7 @@ from tk_spacy.parsers.listing_parser import InventoryIds, checked_k
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.model_bounds import check_stored_config
 from tk_spacy.utils.serialization import META, read_msgpack, read_npz, reading, stored_file
-from tk_spacy.utils.stored_values import stored_entry, stored_texts
+from tk_spacy.utils.stored_values import stored_entry, stored_table, stored_texts
 
 T = TypeVar("T")
 

@@ -19,6 +19,7 @@ from tk_spacy.parsers.spacy_transition.training import load_spacy_config
 from tk_spacy.utils.claimed_sizes import ClaimError, check_msgpack, check_npy, check_thinc_model
 from tk_spacy.utils.model_bounds import check_inside, check_stored_config, leads_out
 from tk_spacy.utils.model_dirs import format_of
+from tk_spacy.utils.serialization import reason_of
 
 MSGPACK = ("model", "moves", "key2row", "lookups.bin")
 """Files of spaCy's in a pipeline that are msgpack."""
@@ -59,19 +60,21 @@ def check_pipeline(path: Path) -> None:
     check_inside(path)
     try:
         config = Config().from_disk(path / "config.cfg", interpolate=False)
+    except Exception:
+        return  # spaCy reads it in the same way, and says what is wrong with it
+    try:
         _check_components(config)
         for file in sorted(path.rglob("*")):
             if file.is_file() and format_of(file.parent) is None:
                 _check_file(file)
     except ClaimError as error:
         raise UserError(f"{path}: {error}; get the model anew from whom it is of") from error
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return  # spaCy says what is wrong with it
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot read it: {error.strerror}") from error
 
 
 def _check_components(config: Config) -> None:
     components = config.get("components")
-    nlp = config.get("nlp")
     named = components if isinstance(components, dict) else {}
     for name, component in named.items():
         if leads_out(name) or re.search(r"[\\/]", name):
@@ -100,8 +103,8 @@ def _check_file(file: Path) -> None:
                 check_thinc_model(srsly.msgpack_loads(content))
     except ClaimError as error:
         raise ClaimError(f"{file.name}: {error}") from error
-    except ValueError as error:
-        raise ClaimError(f"{file.name} is damaged: {error}") from error
+    except Exception as error:  # whatever damage does to the readers of headers
+        raise ClaimError(f"{file.name} is damaged: {reason_of(error)}") from error
 
 
 def find_parser(nlp: Language, *, where: str) -> str:

@@ -14,7 +14,6 @@ from tk_spacy.parsers.udpipe.library import load_model
 from tk_spacy.utils.claimed_sizes import ClaimError, too_much
 from tk_spacy.utils.serialization import META, DamagedFileError, StoredModel, reading, stored_file
 
-
 MOST_RATIO = 300
 """Of a part of a model to its compressed bytes; in trained models it is below 20."""
 MOST_UNPACKED = 1 << 24
