@@ -403,8 +403,8 @@ SMALL = """\
 VALUES = (
     "small.conllu", "none.conllu", "broken.conllu", "out.conllu", "folder", "model", "-", "none",
     "all", "", "0", "1", "-1", "2", "1e400", "nan", "99999999999999999999", "x", "a,b", "biaffine",
-    "biaffine:seed=1", "spacy,sampling", "biaffine:networks=2", "a=b", "\u00e9\u200b", "x\ny", "text",
-    "conllu", "vertical", "quick", "paper", "UPOS", "json", "../x",
+    "biaffine:seed=1", "spacy,sampling", "biaffine:networks=2", "a=b", "\u00e9\u200b", "x\ny",
+    "text", "conllu", "vertical", "quick", "paper", "UPOS", "json", "../x",
 )  # fmt: skip
 RUN = {"train", "train-parser", "demo", "benchmark"}
 """Commands that may train for minutes where all is right: they are given no file that is."""

@@ -65,5 +65,5 @@ def test_changes_of_files() -> None:
     assert from_npz(part)["a"].tolist() == [0, 1]
     with pytest.raises(ValueError, match="too much for 3 bytes"):
         from_npz(changed(content, "a.npz", Choices(bytes([2, 0, 2, 1, 0, 4]))))
-    as_json = changed(b'{"a": [1, 2]}', "a.json", Choices(bytes([2, 1, 0, 0, 1, 0, 1, 0, 0, 0, 7])))
+    as_json = changed(b'{"a": [1, 2]}', "a.json", Choices(bytes([2, 1, 0, 0, 1, 0, 1, 0, 0, 7])))
     assert as_json == b'{"a": [1, 7]}'

@@ -41,6 +41,7 @@ from tk_spacy.utils.claimed_sizes import (
 from tk_spacy.utils.model_bounds import check_stored_config, leads_out
 from tk_spacy.utils.model_dirs import SCHEMA, SUPPORT, WEIGHTS
 from tk_spacy.utils.serialization import META, dense, from_msgpack, from_npz, sparse, to_npz
+from tk_spacy.workflows.train.config import train_options
 
 ROOT = Path(__file__).parents[1]
 
@@ -320,6 +321,19 @@ def test_parts_of_udpipes_models() -> None:
 def test_a_refusal_is_one_line_whatever_it_quotes() -> None:
     text = str(UserError("a\nb\x1b[31m\v\u2028é"))
     assert text == "a\\nb\\x1b[31m\\x0b\\u2028é"
+
+
+@pytest.mark.parametrize("character", ["\f", "\v", "\x1c", "\x85", "\u2028", "\u2029", "\0"])
+def test_a_config_has_lines_that_all_agree_on(character: str, tmp_path: Path) -> None:
+    path = tmp_path / "training.cfg"
+    path.write_text(f"[paths]\ntrain = {character}x\n", encoding="utf-8")
+    with pytest.raises(UserError, match=rf"cfg:2: holds the character U\+{ord(character):04X}, "):
+        train_options(path)
+
+
+def test_a_number_beyond_all_bounds() -> None:
+    with pytest.raises(UserError, match=r"parsers.sampling.C is 10{59}\.\.\.; expected a number"):
+        train_options(None, {"parsers.sampling.C": 10**400})
 
 
 def test_sizes_for_people() -> None:
