@@ -1,6 +1,9 @@
 """The error types that mean "the user can put this right"."""
 
+import re
 from os import PathLike, fspath
+
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
 
 
 class UserError(ValueError):
@@ -8,7 +11,16 @@ class UserError(ValueError):
 
     The command line prints its text as one line and exits with code 1; a program that calls
     tk-spacy can catch it.  Every other exception is a fault of the program.
+
+    A text may quote what stands in a stranger's file: characters that would end the line, or tell a
+    terminal something, are escaped.
     """
+
+    def __str__(self) -> str:
+        return _CONTROL.sub(lambda match: repr(match[0])[1:-1], self._said())
+
+    def _said(self) -> str:
+        return super().__str__()
 
 
 class OptionError(UserError):
@@ -25,7 +37,7 @@ class SettingError(UserError):
         self.setting, self.reason = setting, reason
         super().__init__(setting, reason)
 
-    def __str__(self) -> str:
+    def _said(self) -> str:
         return f"{self.setting} {self.reason}"
 
 
@@ -40,7 +52,7 @@ class IdleError(UserError):
         self.option, self.reason = option, reason
         super().__init__(option, reason)
 
-    def __str__(self) -> str:
+    def _said(self) -> str:
         return self.reason
 
 
@@ -63,6 +75,6 @@ class TreebankError(UserError):
         self.path, self.line, self.reason = fspath(path), line, reason
         super().__init__(self.path, line, reason)
 
-    def __str__(self) -> str:
+    def _said(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place}: {self.reason}" if place else self.reason

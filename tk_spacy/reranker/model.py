@@ -558,13 +558,13 @@ class Reranker(StoredModel):
         if (data := meta.get("combiner")) is not None:
             arrays = read_npz(files, COMBINER_WEIGHTS)
             with reading(COMBINER_WEIGHTS):
-                hashed = dense(arrays, "", 1 << BITS)
-            combiner = ArcCombiner.from_dict(data, hashed.astype(np.float64))
+                hashed = dense(arrays, "", 1 << BITS, kind=np.float64)
+            combiner = ArcCombiner.from_dict(data, hashed)
         weights = None
         if settings.manual_parts and not is_explicit:
             arrays = read_npz(files, WEIGHTS)
             with reading(WEIGHTS):
-                weights = dense(arrays, "", 1 << settings.bits).astype(np.float64)
+                weights = dense(arrays, "", 1 << settings.bits, kind=np.float64)
         kernel_map = None
         if meta.get("kernel_map") is not None:
             arrays = read_npz(files, KERNEL_MAP)

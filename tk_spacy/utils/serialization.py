@@ -1,7 +1,8 @@
 """How trained models are kept: named files, written and read the same way by every kind of model.
 
 meta.json says what it is; arrays are .npz without pickle, hashed weights only where they are not 0;
-vocabularies are msgpack.
+vocabularies are msgpack.  A model may come from anybody: what a file claims to hold is held against
+its bytes before memory is taken (see `claimed_sizes`).
 """
 
 from __future__ import annotations
@@ -13,20 +14,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import srsly
 from numpy.typing import NDArray
 
 from tk_spacy.about import __version__
-from tk_spacy.errors import ModelError
+from tk_spacy.errors import ModelError, UserError
 from tk_spacy.utils.atomic_files import replace_directory
+from tk_spacy.utils.claimed_sizes import ClaimError, check_msgpack, check_npz, check_table
+from tk_spacy.utils.model_bounds import check_inside_model
 from tk_spacy.utils.stored_values import MOST, shown, stored_entry
 
 META = "meta.json"
 RERANKER_FORMAT, PARSER_FORMAT = "tk-spacy reranker", "tk-spacy sampling parser"
 
+
+Real = TypeVar("Real", np.float32, np.float64)
 
 MOST_WEIGHT = MOST
 """Weights of a model are smaller: sums and products of such ones stay finite numbers."""
@@ -159,6 +164,7 @@ class StoredModel(ABC):
                 f"{path}: no {cls.FORMAT} here ({META} is missing); train it again, or give its "
                 "directory"
             )
+        check_inside_model(path, cls.FILES)
         try:
             files = {n: (path / n).read_bytes() for n in cls.FILES if (path / n).is_file()}
         except OSError as error:
@@ -177,6 +183,7 @@ class StoredModel(ABC):
     def from_bytes(cls, data: bytes) -> Self:
         """The inverse of `to_bytes`.  Raises ModelError where it is none."""
         try:
+            check_msgpack(data)
             files: Any = srsly.msgpack_loads(data)
         except Exception as error:
             raise ModelError(f"these bytes are no {cls.FORMAT}: {reason_of(error)}") from error
@@ -246,8 +253,11 @@ def to_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def from_npz(data: bytes) -> dict[str, NDArray[Any]]:
     """The inverse of `to_npz`.  Raises ValueError where it is none, or holds Python's objects."""
     try:
+        check_npz(data)
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             arrays = dict(stored)
+    except ClaimError:
+        raise
     except Exception as error:
         # Whatever damage does to the readers of zip files and arrays, whose words help nobody.
         raise ValueError("no whole .npz file of plain arrays") from error
@@ -271,6 +281,7 @@ def read_msgpack(files: Mapping[str, bytes], file: str) -> Any:
 
 def from_msgpack(content: bytes) -> Any:
     """The values of a msgpack file.  Raises ValueError where it is none."""
+    check_msgpack(content)
     try:
         return srsly.msgpack_loads(content)
     except Exception as error:
@@ -288,18 +299,30 @@ def sparse(name: str, weights: NDArray[np.floating]) -> dict[str, NDArray[Any]]:
     """Weights that are not 0, as float32, and where they stand.
 
     name: of the arrays' names, empty for none.
+    Raises UserError where they are so few for their table that it would not be read again.
     """
     ids = np.flatnonzero(weights)
+    try:
+        check_table(name or "weights", len(weights), len(ids))
+    except ValueError as error:
+        raise UserError(f"the model cannot be stored: {error}") from error
     names = _sparse_names(name)
     return dict(zip(names, (ids.astype(np.uint32), weights[ids].astype(np.float32)), strict=True))
 
 
 def dense(
-    arrays: Mapping[str, NDArray[Any]], name: str, size: int, *, most: float = np.inf
-) -> NDArray[np.float32]:
-    """The inverse of `sparse`: float32[size].
+    arrays: Mapping[str, NDArray[Any]],
+    name: str,
+    size: int,
+    *,
+    most: float = np.inf,
+    kind: type[Real] = np.float32,  # type: ignore[assignment]
+) -> NDArray[Real]:
+    """The inverse of `sparse`: kind[size].
 
-    most: what all values are below, so that their sums are finite.  Raises ValueError.
+    most: what all values are below, so that their sums are finite.
+    Raises ValueError, before the table is made; of one mostly of zeros, only the pages of memory
+    are taken that hold another value.
     """
     ids, values = (arrays[n] for n in _sparse_names(name))
     name = name or "weights"
@@ -313,7 +336,8 @@ def dense(
         raise ValueError(f"an id of {name} is {ids.max()}, expected less than {size}")
     if (ids[1:] <= ids[:-1]).any():
         raise ValueError(f"ids of {name} are not in order, or repeated")
-    weights = np.zeros(size, dtype=np.float32)
+    check_table(name, size, len(ids))
+    weights: NDArray[Real] = np.zeros(size, dtype=kind)
     weights[ids] = values
     return weights
 

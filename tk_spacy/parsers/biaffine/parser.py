@@ -53,8 +53,9 @@ from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
 from tk_spacy.parsers.biaffine.weights import check_weights, take_old_weights, take_weights
 from tk_spacy.parsers.listing_parser import InventoryIds, checked_k
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.model_bounds import check_stored_config
 from tk_spacy.utils.serialization import META, read_msgpack, read_npz, reading, stored_file
-from tk_spacy.utils.stored_values import stored_entry, stored_texts
+from tk_spacy.utils.stored_values import stored_entry, stored_table, stored_texts
 
 T = TypeVar("T")
 
@@ -344,6 +345,7 @@ class BiaffineParser(StoredParser):
         if architecture is None:
             model = model_of(settings)
         else:
+            check_stored_config(stored_table(architecture, "architecture"), "architecture")
             model = registry.resolve({"model": architecture})["model"]
         if meta["format_version"] == 1:
             stored = read_msgpack(files, VOCABULARY)

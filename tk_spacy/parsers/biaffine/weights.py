@@ -20,6 +20,7 @@ from tk_spacy.parsers.biaffine.model import scorer_of
 from tk_spacy.parsers.biaffine.recurrent import PARTS
 from tk_spacy.parsers.biaffine.scorer import WEIGHTS, weight_shapes
 from tk_spacy.parsers.biaffine.vocabulary import Vocabulary
+from tk_spacy.utils.claimed_sizes import check_thinc_model
 from tk_spacy.utils.serialization import from_msgpack
 
 MOST_WEIGHT = 1e3
@@ -59,11 +60,8 @@ def take_old_weights(
 
 def take_weights(model: Model[Any, Any], content: bytes) -> None:
     """Put weights that thinc wrote into a model.  Raises ValueError for what is no msgpack."""
-    try:
-        model.from_bytes(content)
-    except Exception:
-        from_msgpack(content)  # first of all it must be that
-        raise
+    check_thinc_model(from_msgpack(content))
+    model.from_bytes(content)
 
 
 def check_weights(model: Model[Input, Any], *, n_labels: int) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import spacy
+import srsly
+from confection import Config
 from spacy.language import Language
 from spacy.pipeline import DependencyParser
 from spacy.util import load_model_from_config
@@ -13,6 +16,13 @@ from spacy.util import load_model_from_config
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.names import backward_name
 from tk_spacy.parsers.spacy_transition.training import load_spacy_config
+from tk_spacy.utils.claimed_sizes import ClaimError, check_msgpack, check_npy, check_thinc_model
+from tk_spacy.utils.model_bounds import check_inside, check_stored_config, leads_out
+from tk_spacy.utils.model_dirs import format_of
+from tk_spacy.utils.serialization import reason_of
+
+MSGPACK = ("model", "moves", "key2row", "lookups.bin")
+"""Files of spaCy's in a pipeline that are msgpack."""
 
 Pipeline = Language
 """For modules that name a pipeline's type but must not import spaCy themselves."""
@@ -25,6 +35,8 @@ def load_pipeline(name: str | os.PathLike[str]) -> Language:
         raise UserError(
             f"{name}: no spaCy pipeline: config.cfg is missing; give the directory of a whole one"
         )
+    if Path(name).is_dir():
+        check_pipeline(Path(name))
     try:
         return spacy.load(name)
     except OSError as error:
@@ -38,6 +50,61 @@ def load_pipeline(name: str | os.PathLike[str]) -> Language:
         raise UserError(
             f"{name}: spaCy cannot load it ({type(error).__name__}: {_first_line(error)})"
         ) from error
+
+
+def check_pipeline(path: Path) -> None:
+    """Raises UserError for a pipeline's directory that reads what lies outside, or claims too much.
+
+    What spaCy reads of it; the models of ours in it are checked when they are opened.
+    """
+    check_inside(path)
+    try:
+        config = Config().from_disk(path / "config.cfg", interpolate=False)
+    except Exception:
+        return  # spaCy reads it in the same way, and says what is wrong with it
+    try:
+        _check_components(config)
+        for file in sorted(path.rglob("*")):
+            if file.is_file() and format_of(file.parent) is None:
+                _check_file(file)
+    except ClaimError as error:
+        raise UserError(f"{path}: {error}; get the model anew from whom it is of") from error
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot read it: {error.strerror}") from error
+
+
+def _check_components(config: Config) -> None:
+    components = config.get("components")
+    named = components if isinstance(components, dict) else {}
+    for name, component in named.items():
+        if leads_out(name) or re.search(r"[\\/]", name):
+            raise ClaimError(f"config.cfg has a component {name!r}, which is no name of a folder")
+        if isinstance(component, dict) and "source" in component and "factory" not in component:
+            raise ClaimError(
+                f"config.cfg takes the component {name!r} from another pipeline, "
+                f"{component['source']!r}, outside of the model"
+            )
+    for section in ("nlp", "components"):
+        try:
+            check_stored_config(config.get(section) or {}, section)
+        except ValueError as error:
+            raise ClaimError(f"config.cfg: {error}") from error
+
+
+def _check_file(file: Path) -> None:
+    """Of a file by its kind; what is none of these is read as it stands, no larger than it is."""
+    content = file.read_bytes()
+    try:
+        if content.startswith(b"\x93NUMPY"):
+            check_npy(content)
+        elif file.name in MSGPACK:
+            check_msgpack(content)
+            if file.name == "model":
+                check_thinc_model(srsly.msgpack_loads(content))
+    except ClaimError as error:
+        raise ClaimError(f"{file.name}: {error}") from error
+    except Exception as error:  # whatever damage does to the readers of headers
+        raise ClaimError(f"{file.name} is damaged: {reason_of(error)}") from error
 
 
 def find_parser(nlp: Language, *, where: str) -> str:

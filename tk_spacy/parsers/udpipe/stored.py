@@ -8,8 +8,34 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from tk_spacy.parsers.udpipe.library import load_model
-from tk_spacy.utils.serialization import META, DamagedFileError, StoredModel, stored_file
+from tk_spacy.utils.claimed_sizes import ClaimError, too_much
+from tk_spacy.utils.serialization import META, DamagedFileError, StoredModel, reading, stored_file
+
+MOST_RATIO = 300
+"""Of a part of a model to its compressed bytes; in trained models it is below 20."""
+MOST_UNPACKED = 1 << 24
+"""Bytes that a part may have whatever its ratio."""
+
+
+def check_packed_parts(model: bytes) -> None:
+    """Raises ClaimError where a compressed part of UDPipe's bytes claims far too much.
+
+    UDPipe takes the memory that such a part's header asks for, up to 4 GB.  Headers have a check
+    sum (sizes before and after as uint32, and a sum of both), so they are found by it.
+    """
+    if len(model) < 12:
+        return
+    codes = np.frombuffer(model, dtype=np.uint8).astype(np.uint32)
+    whole = codes[:-3] | codes[1:-2] << 8 | codes[2:-1] << 16 | codes[3:] << 24
+    before, after, check = whole[:-8], whole[4:-4], whole[8:]
+    expected = before * np.uint32(19991) + after * np.uint32(199999991) + np.uint32(1234567890)
+    for place in np.flatnonzero(expected == check).tolist():
+        claimed, there = int(before[place]), min(int(after[place]), len(model))
+        if claimed > MOST_UNPACKED and claimed > MOST_RATIO * there:
+            raise ClaimError(too_much("a part", claimed, there))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,4 +83,6 @@ class UdpipeModel(StoredModel):
         model = stored_file(files, weights)
         if not model:
             raise DamagedFileError(weights, "it is empty")
+        with reading(weights):
+            check_packed_parts(model)
         return cls(model=model, **cls._read_meta(meta))

@@ -17,6 +17,7 @@ from tk_spacy.errors import IdleError, OptionError, UserError
 from tk_spacy.parsers.names import FILE_PREFIX, SPACY
 from tk_spacy.parsers.specs import kinds
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
+from tk_spacy.utils.stored_values import MOST, shown
 from tk_spacy.workflows.train.config_file import places_of, preset_of_model, read_config
 from tk_spacy.workflows.train.config_schema import (
     EXPECTED,
@@ -337,7 +338,8 @@ def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:
             return value
         case "whole" if is_number and isinstance(value, int):
             return value
-        case "number" if is_number:
+        # A whole number may be beyond all of those with a point.
+        case "number" if is_number and (isinstance(value, float) or abs(value) < MOST):
             return float(value)
         case "number" if value in ("inf", "infinity"):
             return inf
@@ -359,7 +361,7 @@ def _converted(name: str, setting: Setting, value: Any, place: str) -> Any:
         ):
             paths = tuple(Path(item) for item in value)
             return paths[0] if len(paths) == 1 else paths
-    said = '""' if value == "" else "null" if value is None else repr(value)
+    said = '""' if value == "" else "null" if value is None else shown(value)
     null = ", or null" if setting.optional else ""
     raise UserError(f"{place}{name} is {said}; expected {EXPECTED[setting.kind]}{null}")
 

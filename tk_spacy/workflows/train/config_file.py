@@ -27,6 +27,9 @@ NO_CONFIG = (ConfigParserError, ValueError, LookupError, TypeError)
 WRITTEN_WITH = "Preset of this training:"
 """In a model's own config, a comment: the settings below are this preset's, whatever it says."""
 
+_BREAK = re.compile("[\\0\v\f\\x1c-\\x1e\\x85\u2028\u2029]")
+"""What some take for the end of a line, and the readers of configs do not."""
+
 _HEADER = re.compile(r"^\s*\[([^]\n]+)\]\s*$")
 _SETTING = re.compile(r"^\s*([^\s=#;\[{\"'][^=]*?)\s*=")
 
@@ -55,16 +58,21 @@ def _text(path: Path) -> str:
     """The text of a file."""
     check_regular(path)  # its settings and the places of these are read one after the other
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: is no config: not UTF-8 text ({error.reason})") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if found := _BREAK.search(line):
+            what = f"the character U+{ord(found[0]):04X}, which may end a line or not"
+            raise UserError(f"{path}:{number}: holds {what}; remove it, or end the line by LF")
+    return text
 
 
 def _missing_sections(text: str) -> list[str]:
     """The sections above those of a config that are not there themselves, as confection wants."""
-    found = [match[1] for line in text.splitlines() if (match := _HEADER.match(line))]
+    found = [match[1] for line in text.split("\n") if (match := _HEADER.match(line))]
     above = {
         name.rsplit(".", depth)[0] for name in found for depth in range(1, name.count(".") + 1)
     }
@@ -111,7 +119,7 @@ def _check_quotes(path: Path, text: str) -> None:
 
     confection takes them for plain texts, quotes and all.
     """
-    lines, places = text.splitlines(), _lines_of(text)
+    lines, places = text.split("\n"), _lines_of(text)
     for name, number in places.items():
         if _HEADER.match(lines[number]):
             continue
@@ -153,7 +161,7 @@ def _with_changes(text: str, changes: Mapping[str, Any]) -> str:
         section, _, last = name.rpartition(".")
         if section not in SECTIONS or isinstance(value, Mapping):
             continue
-        lines, places = text.splitlines(), _lines_of(text)
+        lines, places = text.split("\n"), _lines_of(text)
         changed = f"{last} = {value_text(value)}"
         if (line := places.get(name)) is not None:
             end = _end(lines, places, line)
@@ -206,7 +214,7 @@ def places_of(path: Path) -> dict[str, str]:
 def _lines_of(text: str) -> dict[str, int]:
     """The lines of the sections and settings of a config, from 0, by dotted name."""
     found, section = {}, ""
-    for number, line in enumerate(text.splitlines()):
+    for number, line in enumerate(text.split("\n")):
         if header := _HEADER.match(line):
             section = header[1]
             found[section] = number
