@@ -39,7 +39,6 @@ from tk_spacy.kbest.scores import filled
 from tk_spacy.reranker.explicit_training import (
     GIB,
     SelectionSettings,
-    peak_memory,
     train_explicit,
 )
 from tk_spacy.reranker.interpolation import TuningList, tune
@@ -49,6 +48,7 @@ from tk_spacy.selection.basic import BasicFeatures
 from tk_spacy.selection.perceptron import Committee, PolynomialModel, TreeModel
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.timing import own_peak
 from tk_spacy.workflows.model import main_source, open_model
 from tk_spacy.workflows.train.treebanks import find_treebank
 
@@ -279,7 +279,7 @@ def row(
         found = of_kernel(data, more, json.loads(options), threads)
     else:
         found = of_space(data, kind, more or "perceptron", json.loads(options), threads)
-    line = {"row": name, "treebank": treebank.name, "peak_bytes": peak_memory(), **found}
+    line = {"row": name, "treebank": treebank.name, "peak_bytes": own_peak(), **found}
     known = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
     known = [item for item in known if item["row"] != name]
     out.write_text("".join(json.dumps(item) + "\n" for item in [*known, line]), encoding="utf-8")

@@ -691,7 +691,7 @@ def test_select_learns_from_lists_that_no_combiner_saw_and_tunes_on_dev(
 def test_select_stops_at_the_limit_of_memory_and_keeps_what_it_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explicit_training, "peak_memory", lambda: 0)
+    monkeypatch.setattr(explicit_training, "own_peak", lambda: 0)
     out = tmp_path / "m"
     result = invoke(
         *arguments(out), *flags(space="tree", threshold=1, max_order=3, pretraining=1),
@@ -714,7 +714,7 @@ def test_select_stops_at_the_limit_of_memory_and_keeps_what_it_had(
 def test_select_without_memory_for_anything_is_not_told_to_take_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explicit_training, "peak_memory", lambda: 0)
+    monkeypatch.setattr(explicit_training, "own_peak", lambda: 0)
     result = invoke(
         *arguments(tmp_path / "m"), *flags(space="tree", threshold=0.5), "--memory", 0.001
     )

@@ -6,8 +6,6 @@ weights anew (section 6.1.1), and the score is added to that of the base parser.
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +35,7 @@ from tk_spacy.selection.model import SelectedFeatures
 from tk_spacy.selection.selecting import Iteration, MiningSettings, select_features
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.progress import Progress
+from tk_spacy.utils.timing import own_peak
 
 Learner = Literal["perceptron", "l1"]
 LEARNERS: tuple[Learner, ...] = get_args(Learner)
@@ -311,7 +310,7 @@ def train_explicit(
         history=found.history if found else (),
         stopped=found.stopped if found else None,
         seconds=work.seconds,
-        peak=peak_memory(),
+        peak=own_peak(),
     )
 
 
@@ -476,27 +475,21 @@ def _check_size(n_features: int) -> None:
         )
 
 
-def peak_memory() -> int:
-    """The most memory that this process has taken, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
-
-
 def _most_occurrences(memory: int | None) -> int:
     """What a perceptron may write down in half of what is left, so that weights have room too."""
     if memory is None:
         return MOST_OCCURRENCES
-    return min(MOST_OCCURRENCES, max(0, memory - peak_memory()) // (2 * BYTES_OF_AN_OCCURRENCE))
+    return min(MOST_OCCURRENCES, max(0, memory - own_peak()) // (2 * BYTES_OF_AN_OCCURRENCE))
 
 
 def _most_patterns(memory: int | None) -> int:
     """What there is room for beside what is taken already."""
     if memory is None:
         return int(np.iinfo(np.int32).max)
-    left = memory - peak_memory()
+    left = memory - own_peak()
     if left < 1 << 20:
         raise UserError(
-            f"the lists and their features take {peak_memory() / GIB:.2f} GiB already, of "
+            f"the lists and their features take {own_peak() / GIB:.2f} GiB already, of "
             f"{memory / GIB:.3g} GiB of memory; allow more memory (memory), "
             "or raise the least count (min_count)"
         )
