@@ -120,10 +120,13 @@ class BuildExt(build_ext):
         cflags = os.environ.get("CFLAGS", "")
         # -g0: Python's own flags ask for debugging symbols, four fifths of the modules' size.
         # -ffp-contract=off: the same sums to the last bit on every machine, with or without fused
-        # multiply-add.  -fno-trapping-math: nobody asks for exceptions of floating-point numbers,
-        # and without them gcc makes SIMD of loops that compare; no result depends on it.
+        # multiply-add; so does MSVC's /fp:precise.  -fno-trapping-math: nobody asks for exceptions
+        # of floating-point numbers, and without them gcc makes SIMD of loops that compare; no
+        # result depends on it.
         msvc = self.compiler.compiler_type == "msvc"
-        compile_flags += ["/O2"] if msvc else ["-g0", "-ffp-contract=off", "-fno-trapping-math"]
+        compile_flags += (
+            ["/O2", "/fp:precise"] if msvc else ["-g0", "-ffp-contract=off", "-fno-trapping-math"]
+        )
         if not msvc and not re.search(r"(^|\s)-O", cflags):
             compile_flags += ["-O3"]  # ours come last: the level that CFLAGS may name must win
         self.rebuild_if_changed(repr((compile_flags, cflags, link_flags, DIRECTIVES)))

@@ -318,7 +318,7 @@ cdef void find_frames(
             part[M] = cut(sum[3])
             part[LABEL_H] = labels[h - 1] if h > 0 else 0
             part[LABEL_S] = cut(sum[4])
-            part[LABEL_T] = <int32_t>(min(sum[5], 7) * 8 + min(sum[6], 7))
+            part[LABEL_T] = <int32_t>(min(sum[5], <uint64_t>7) * 8 + min(sum[6], <uint64_t>7))
             part[LABEL_M] = cut(mix(mix(sum[0], 1), sum[1]))
             row = _find(found.table, n_slots - 1, found.rows, n_rows, part)
             if row == n_rows:

@@ -5,9 +5,9 @@
 
 #include <time.h>
 
+/* Flags that threads share, and what each has of its own: no compiler's C has both portably yet. */
 #ifdef _MSC_VER
 #include <intrin.h>
-#include <windows.h>
 #define TK_THREAD_LOCAL __declspec(thread)
 static inline int tk_load(int *flag) { return _InterlockedOr((volatile long *)flag, 0); }
 static inline void tk_store(int *flag, int value)
@@ -18,7 +18,6 @@ static inline int tk_subtract_one(int *count)
 {
     return _InterlockedDecrement((volatile long *)count);
 }
-static inline void tk_pause(void) { Sleep(1); }
 #else
 #define TK_THREAD_LOCAL _Thread_local
 static inline int tk_load(int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
@@ -30,6 +29,13 @@ static inline int tk_subtract_one(int *count)
 {
     return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL);
 }
+#endif
+
+#ifdef _WIN32
+/* As <windows.h> declares it, whose macros (min, near, small) would change other names. */
+__declspec(dllimport) void __stdcall Sleep(unsigned long milliseconds);
+static inline void tk_pause(void) { Sleep(1); }
+#else
 static inline void tk_pause(void)
 {
     const struct timespec moment = {0, 20000};

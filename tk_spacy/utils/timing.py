@@ -85,8 +85,8 @@ def tree_memory() -> int:
 
 
 def own_peak() -> int:
-    """The most resident bytes that this process alone ever held; 0 where the system cannot say."""
-    if resource is None:
-        return 0
+    """The most resident bytes that this process alone ever held."""
+    if resource is None:  # Windows
+        return int(psutil.Process().memory_info().peak_wset)
     unit = 1 if sys.platform == "darwin" else 1024
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit

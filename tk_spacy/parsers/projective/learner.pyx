@@ -42,8 +42,8 @@ cdef class Learner:
     """
 
     cdef readonly object weights
-    cdef readonly long steps
-    cdef readonly long updates
+    cdef readonly int64_t steps
+    cdef readonly int64_t updates
     cdef object sum_array, delta_array, touched_array, value_array
     cdef float[::1] w, delta, values
     cdef double[::1] sums
@@ -286,8 +286,8 @@ cdef class LabelLearner:
     """
 
     cdef readonly object weights
-    cdef readonly long steps
-    cdef readonly long updates
+    cdef readonly int64_t steps
+    cdef readonly int64_t updates
     cdef object sum_array, _places
     cdef float[::1] w
     cdef double[::1] sums

@@ -5,7 +5,7 @@ number at which the best state is furthest ahead of the gold one are learnt from
 Sources: Collins and Roark (ACL 2004); Huang, Fayong and Guo (NAACL 2012).
 """
 
-from libc.stdint cimport int32_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libc.stdlib cimport free, realloc
 
 import numpy as np
@@ -32,7 +32,7 @@ cdef class Learner:
 
     cdef readonly object move_weights, label_weights
     cdef object _move_sums, _label_sums, _places
-    cdef readonly long steps
+    cdef readonly int64_t steps
     cdef Model model
     cdef Scores scores
     cdef Search search

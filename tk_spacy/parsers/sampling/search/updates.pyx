@@ -5,7 +5,7 @@ use in parsing; the weights are averaged over all steps, kept as a sum beside th
 """
 
 from libc.math cimport INFINITY, exp, fabs, sqrt
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 import numpy as np
 
@@ -41,8 +41,8 @@ cdef class Learner:
     """
 
     cdef readonly object weights
-    cdef readonly long steps
-    cdef readonly long updates
+    cdef readonly int64_t steps
+    cdef readonly int64_t updates
     cdef object sum_array, delta_array, touched_array, square_array
     cdef float[::1] w, delta, squares
     cdef double[::1] sums
