@@ -298,16 +298,24 @@ def signal_name(code: int | None) -> str:
 def stop_processes(
     workers: Sequence[tuple[multiprocessing.process.BaseProcess, Connection]],
 ) -> None:
-    """End all processes: the idle and the working ones, which remove what is half-written."""
-    for process, _ in workers:
-        process.terminate()
-    last = time.monotonic() + GRACE
-    for process, connection in workers:
-        process.join(max(0.0, last - time.monotonic()))
-        if process.is_alive():
+    """End all processes: the idle and the working ones, which remove what is half-written.
+
+    Who interrupts it, as by a second Ctrl-C, has them killed at once.
+    """
+    try:
+        for process, _ in workers:
+            process.terminate()
+        last = time.monotonic() + GRACE
+        for process, _ in workers:
+            process.join(max(0.0, last - time.monotonic()))
+    finally:
+        late = [process for process, _ in workers if process.is_alive()]
+        for process in late:
             process.kill()
+        for process in late:
             process.join()
-        connection.close()
+        for _, connection in workers:
+            connection.close()
 
 
 def _error(name: str, value: Any) -> Exception:

@@ -17,8 +17,8 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -31,7 +31,7 @@ from tk_spacy.parallel.executor import (
     signal_name,
     stop_processes,
 )
-from tk_spacy.parallel.processes import GRACE, begin_child
+from tk_spacy.parallel.processes import GRACE, begin_child, unheard
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,6 +43,8 @@ DRAWING = ("rich.live",)
 LEFT_TO_PARENT = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+"""Signals that a worker does not hear as its parent does; at its start a handler of the parent's
+would run in it, and undo there what the parent has begun."""
 
 
 def in_order(
@@ -180,7 +182,7 @@ class _Worker:
         ours, theirs = context.Pipe()
         inherited = [ours, *(worker.connection for worker in workers)]
         process = context.Process(target=_serve, args=(theirs, inherited, work), daemon=True)
-        with _deaf(), warnings.catch_warnings():
+        with unheard(LEFT_TO_PARENT), warnings.catch_warnings():
             # Python warns of any threads; see `may_fork` for those that there may be.
             warnings.simplefilter("ignore", DeprecationWarning)
             process.start()
@@ -207,19 +209,6 @@ class _Worker:
             ) from None
         number, self.number = self.number, None
         return number, result
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """No signal is heard in such a block; a process that is forked in it hears none at first.
-
-    A handler of this process would run in the new one, and undo there what this one has begun.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, LEFT_TO_PARENT)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(
