@@ -162,6 +162,57 @@ def test_a_process_with_other_threads_does_not_fork() -> None:
     assert may_fork()
 
 
+def test_no_process_is_forked_beside_a_thread_that_began_meanwhile() -> None:
+    """As one that holds a lock, which a forked process would wait for."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+
+    def items() -> Iterator[int]:
+        for number in range(9):
+            if number == 2:  # the first one that is shared is read, none is handed out
+                thread.start()
+            yield number
+
+    try:
+        found = list(in_order(items(), slow_square, processes=2))
+    finally:
+        end.set()
+        thread.join()
+    assert [square for square, _ in found] == [number * number for number in range(9)]
+    assert {pid for _, pid in found} == {os.getpid()}
+
+
+COPIED = """
+import os, sys, time
+from tk_spacy.parallel.sharing import in_order
+
+running = in_order(range(20), abs, processes=2)
+assert [next(running) for _ in range(3)] == [0, 1, 2]
+child = os.fork()
+if not child:
+    try:
+        {what}
+    except RuntimeError as error:
+        print("shared among the processes of another" in str(error), flush=True)
+    os._exit(7)
+assert os.waitpid(child, 0)[1] >> 8 == 7
+print(list(running) == list(range(3, 20)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "told"), [("running.close()", ""), ("next(running)", "True\n")], ids=["close", "next"]
+)
+def test_a_copy_in_a_forked_process_leaves_the_others_alone(what: str, told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COPIED.format(what=what)],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stdout.decode(), done.stderr.decode()) == (f"{told}True\n", "")
+
+
 def threads_used(number: int) -> tuple[int, float]:
     """OpenMP's threads, asked for more than one; and a product that BLAS may share."""
     matrix = np.full((600, 600), number, dtype=np.float32)

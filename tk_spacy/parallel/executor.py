@@ -131,6 +131,7 @@ class ProcessExecutor(Executor):
         """See `Executor.run`."""
         queue = _Queue(tasks)
         workers: list[_Worker] = []
+        home = os.getpid()
         try:
             while queue.unfinished:
                 self._hand_out(queue, workers, setup)
@@ -150,7 +151,8 @@ class ProcessExecutor(Executor):
                     self._hand_out(queue, workers, setup)
                     yield name, value
         finally:
-            stop_processes([(worker.process, worker.connection) for worker in workers])
+            if os.getpid() == home:  # a copy in a forked process leaves them alone
+                stop_processes([(worker.process, worker.connection) for worker in workers])
 
     def _hand_out(self, queue: _Queue, workers: list[_Worker], setup: Setup | None) -> None:
         idle = [worker for worker in workers if worker.task is None]

@@ -65,7 +65,8 @@ def in_order(
 
     `items` runs here, a little ahead.  What it raises, or `work` does, is raised after the results
     of the items before.  Who closes this generator ends the processes at once.
-    Raises TaskError where a process is killed.
+    Raises TaskError where a process is killed; RuntimeError in a process that was forked meanwhile
+    and goes on with its copy of this generator.
     """
     source = _Source(items)
     if source.has(1):
@@ -130,16 +131,18 @@ def _shared(
     workers: list[_Worker] = []
     done: dict[int, tuple[str, Any]] = {}
     handed = due = 0
-    most = processes
+    most, home = processes, os.getpid()
 
     def hand_out() -> None:
         nonlocal handed, most
         while handed - due < under_way * processes and source.has(1):
             worker = next((one for one in workers if one.number is None), None)
             if worker is None and len(workers) < most:
-                try:
-                    worker = _Worker.start(work, workers)
-                except OSError:  # the system has no room for more
+                # Asked anew: the caller may have begun a thread, or goes on in another one.
+                if may_fork():
+                    with suppress(OSError):  # the system has no room for more
+                        worker = _Worker.start(work, workers)
+                if worker is None:
                     most = len(workers)
             if worker is None:
                 return  # the next item is read, and waits
@@ -163,8 +166,14 @@ def _shared(
                 if kind == "failed":
                     raise value
                 yield value
+                if os.getpid() != home:
+                    raise RuntimeError(
+                        f"{what} is shared among the processes of another one, from which this one "
+                        "was forked; only that one can go on with it"
+                    )
     finally:
-        stop_processes([(worker.process, worker.connection) for worker in workers])
+        if os.getpid() == home:  # a copy in a forked process leaves them alone
+            stop_processes([(worker.process, worker.connection) for worker in workers])
 
 
 @dataclass(slots=True)
