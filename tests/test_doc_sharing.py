@@ -160,6 +160,35 @@ def test_an_error_is_that_of_its_docs_alone(
     assert multiprocessing.active_children() == []
 
 
+def test_an_error_in_writing_is_that_of_its_docs_alone(
+    monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    found = []
+    for n_threads in (1, 2):
+        nlp = pipeline(biaffine_training()[0], n_threads)
+        component = nlp.get_pipe("tk_reranker")
+        docs = new_docs(nlp, 26)
+        before = component.set_annotations
+
+        def write(given: Any, choices: Any, before: Any = before, bad: Doc = docs[21]) -> None:
+            if any(doc is bad for doc in given):
+                raise ValueError("cannot be written")
+            before(given, choices)
+
+        monkeypatch.setattr(component, "set_annotations", write)
+        failed: list[tuple[str, int, str]] = []
+        nlp.set_error_handler(
+            lambda name, pipe, docs, error, failed=failed: failed.append(
+                (name, len(docs), str(error))
+            )
+        )
+        found.append((everything(nlp.pipe(docs, batch_size=SIZE)), failed))
+    assert len(started) == 2
+    assert found[0][1] == [("tk_reranker", SIZE, "cannot be written")]
+    assert len(found[0][0]) == 26 - SIZE
+    assert found[0] == found[1]
+
+
 def test_a_killed_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     here = os.getpid()
     before = doc_reranking.choose_trees

@@ -162,6 +162,57 @@ def test_a_process_with_other_threads_does_not_fork() -> None:
     assert may_fork()
 
 
+def test_no_process_is_forked_beside_a_thread_that_began_meanwhile() -> None:
+    """As one that holds a lock, which a forked process would wait for."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+
+    def items() -> Iterator[int]:
+        for number in range(9):
+            if number == 2:  # the first one that is shared is read, none is handed out
+                thread.start()
+            yield number
+
+    try:
+        found = list(in_order(items(), slow_square, processes=2))
+    finally:
+        end.set()
+        thread.join()
+    assert [square for square, _ in found] == [number * number for number in range(9)]
+    assert {pid for _, pid in found} == {os.getpid()}
+
+
+COPIED = """
+import os, sys, time
+from tk_spacy.parallel.sharing import in_order
+
+running = in_order(range(20), abs, processes=2)
+assert [next(running) for _ in range(3)] == [0, 1, 2]
+child = os.fork()
+if not child:
+    try:
+        {what}
+    except RuntimeError as error:
+        print("shared among the processes of another" in str(error), flush=True)
+    os._exit(7)
+assert os.waitpid(child, 0)[1] >> 8 == 7
+print(list(running) == list(range(3, 20)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "told"), [("running.close()", ""), ("next(running)", "True\n")], ids=["close", "next"]
+)
+def test_a_copy_in_a_forked_process_leaves_the_others_alone(what: str, told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COPIED.format(what=what)],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stdout.decode(), done.stderr.decode()) == (f"{told}True\n", "")
+
+
 def threads_used(number: int) -> tuple[int, float]:
     """OpenMP's threads, asked for more than one; and a product that BLAS may share."""
     matrix = np.full((600, 600), number, dtype=np.float32)
@@ -286,3 +337,71 @@ def test_workers_freeze_what_is_there_and_leave_what_the_parent_froze() -> None:
     # Libraries that a worker loads later read these.
     assert all(threads == ["1"] * len(THREAD_VARIABLES) for _, threads in found)
     assert gc.get_freeze_count() == 0
+
+
+SIGNALLED_AT_FORK = """
+import os, signal, sys, time
+from tk_spacy.parallel.sharing import in_order
+from tk_spacy.parallel.threads import count_threads
+
+name, when, sent = sys.argv[1], sys.argv[2], []
+count_threads(4)  # OpenMP keeps them; they take signals that the main thread blocks
+
+def stop(number, frame):
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+def send():
+    if not sent:
+        sent.append(name)
+        os.kill(os.getpid(), getattr(signal, name))
+        time.sleep(0.3)  # until another thread has taken it; then the handler runs
+
+signal.signal(getattr(signal, name), stop)
+os.register_at_fork(**{when: send})
+try:
+    list(in_order(range(9), abs, processes=2))
+except KeyboardInterrupt as error:
+    print("stopped by", *error.args, end=" ")
+print(sent)
+"""
+
+
+@pytest.mark.skipif(not openmp_enabled(), reason="there are no other threads to take signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("when", ["before", "after_in_parent"])
+def test_a_signal_during_a_fork_is_not_lost(name: str, when: str) -> None:
+    """Python drops what is raised in functions that it calls around a fork."""
+    command = [sys.executable, "-c", SIGNALLED_AT_FORK, name, when]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    assert done.stdout.decode() == f"stopped by {name} ['{name}']\n"
+    assert done.stderr == b""
+
+
+INTERRUPTED_STOP = """
+import multiprocessing, signal, sys, time
+from tk_spacy.parallel.sharing import in_order
+
+def work(number):
+    if number:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as a process that hangs
+    return number
+
+running = in_order(range(9), work, processes=2)
+assert [next(running), next(running), next(running)] == [0, 1, 2]
+def stop(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+start = time.monotonic()
+try:
+    running.close()
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - start < 5, multiprocessing.active_children())
+"""
+
+
+def test_who_interrupts_the_end_of_processes_has_them_killed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_STOP], capture_output=True, timeout=60, check=True
+    )
+    assert (done.stdout, done.stderr) == (b"interrupted True []\n", b"")

@@ -131,6 +131,7 @@ class ProcessExecutor(Executor):
         """See `Executor.run`."""
         queue = _Queue(tasks)
         workers: list[_Worker] = []
+        home = os.getpid()
         try:
             while queue.unfinished:
                 self._hand_out(queue, workers, setup)
@@ -150,7 +151,8 @@ class ProcessExecutor(Executor):
                     self._hand_out(queue, workers, setup)
                     yield name, value
         finally:
-            stop_processes([(worker.process, worker.connection) for worker in workers])
+            if os.getpid() == home:  # a copy in a forked process leaves them alone
+                stop_processes([(worker.process, worker.connection) for worker in workers])
 
     def _hand_out(self, queue: _Queue, workers: list[_Worker], setup: Setup | None) -> None:
         idle = [worker for worker in workers if worker.task is None]
@@ -298,16 +300,24 @@ def signal_name(code: int | None) -> str:
 def stop_processes(
     workers: Sequence[tuple[multiprocessing.process.BaseProcess, Connection]],
 ) -> None:
-    """End all processes: the idle and the working ones, which remove what is half-written."""
-    for process, _ in workers:
-        process.terminate()
-    last = time.monotonic() + GRACE
-    for process, connection in workers:
-        process.join(max(0.0, last - time.monotonic()))
-        if process.is_alive():
+    """End all processes: the idle and the working ones, which remove what is half-written.
+
+    Who interrupts it, as by a second Ctrl-C, has them killed at once.
+    """
+    try:
+        for process, _ in workers:
+            process.terminate()
+        last = time.monotonic() + GRACE
+        for process, _ in workers:
+            process.join(max(0.0, last - time.monotonic()))
+    finally:
+        late = [process for process, _ in workers if process.is_alive()]
+        for process in late:
             process.kill()
+        for process in late:
             process.join()
-        connection.close()
+        for _, connection in workers:
+            connection.close()
 
 
 def _error(name: str, value: Any) -> Exception:

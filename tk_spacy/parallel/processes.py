@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tk_spacy.parallel.memory import keep_freed_memory
@@ -33,6 +33,33 @@ def begin_child() -> None:
 
 
 @contextmanager
+def unheard(names: Iterable[int]) -> Iterator[None]:
+    """No handler of these signals runs in such a block; those that come are heard at its end.
+
+    A process that is started in it has them blocked at first.  To block them is not enough: a
+    thread of OpenMP, or one that draws, takes them then, and Python runs the handler in the main
+    thread all the same.  What that raises would lose a process that has just begun, or be lost
+    itself in a function that Python calls around a fork, so that Ctrl-C is not obeyed.
+    """
+    names = list(names)
+    came: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # no other one may set handlers
+        handlers = {name: one for name in names if callable(one := signal.getsignal(name))}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, names)
+    try:
+        for name in handlers:
+            signal.signal(name, lambda number, _frame: came.append(number))
+        yield
+    finally:
+        for name, handler in handlers.items():
+            signal.signal(name, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for name in dict.fromkeys(came):
+            signal.raise_signal(name)
+
+
+@contextmanager
 def spawning() -> Iterator[None]:
     """Start child processes in such a block, so that Ctrl-C does not meet them while they import.
 
@@ -41,11 +68,8 @@ def spawning() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with unheard([signal.SIGINT]):
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(*_: object) -> None:

@@ -17,8 +17,8 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -31,7 +31,7 @@ from tk_spacy.parallel.executor import (
     signal_name,
     stop_processes,
 )
-from tk_spacy.parallel.processes import GRACE, begin_child
+from tk_spacy.parallel.processes import GRACE, begin_child, unheard
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,6 +43,8 @@ DRAWING = ("rich.live",)
 LEFT_TO_PARENT = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+"""Signals that a worker does not hear as its parent does; at its start a handler of the parent's
+would run in it, and undo there what the parent has begun."""
 
 
 def in_order(
@@ -63,7 +65,8 @@ def in_order(
 
     `items` runs here, a little ahead.  What it raises, or `work` does, is raised after the results
     of the items before.  Who closes this generator ends the processes at once.
-    Raises TaskError where a process is killed.
+    Raises TaskError where a process is killed; RuntimeError in a process that was forked meanwhile
+    and goes on with its copy of this generator.
     """
     source = _Source(items)
     if source.has(1):
@@ -128,16 +131,18 @@ def _shared(
     workers: list[_Worker] = []
     done: dict[int, tuple[str, Any]] = {}
     handed = due = 0
-    most = processes
+    most, home = processes, os.getpid()
 
     def hand_out() -> None:
         nonlocal handed, most
         while handed - due < under_way * processes and source.has(1):
             worker = next((one for one in workers if one.number is None), None)
             if worker is None and len(workers) < most:
-                try:
-                    worker = _Worker.start(work, workers)
-                except OSError:  # the system has no room for more
+                # Asked anew: the caller may have begun a thread, or goes on in another one.
+                if may_fork():
+                    with suppress(OSError):  # the system has no room for more
+                        worker = _Worker.start(work, workers)
+                if worker is None:
                     most = len(workers)
             if worker is None:
                 return  # the next item is read, and waits
@@ -161,8 +166,14 @@ def _shared(
                 if kind == "failed":
                     raise value
                 yield value
+                if os.getpid() != home:
+                    raise RuntimeError(
+                        f"{what} is shared among the processes of another one, from which this one "
+                        "was forked; only that one can go on with it"
+                    )
     finally:
-        stop_processes([(worker.process, worker.connection) for worker in workers])
+        if os.getpid() == home:  # a copy in a forked process leaves them alone
+            stop_processes([(worker.process, worker.connection) for worker in workers])
 
 
 @dataclass(slots=True)
@@ -180,7 +191,7 @@ class _Worker:
         ours, theirs = context.Pipe()
         inherited = [ours, *(worker.connection for worker in workers)]
         process = context.Process(target=_serve, args=(theirs, inherited, work), daemon=True)
-        with _deaf(), warnings.catch_warnings():
+        with unheard(LEFT_TO_PARENT), warnings.catch_warnings():
             # Python warns of any threads; see `may_fork` for those that there may be.
             warnings.simplefilter("ignore", DeprecationWarning)
             process.start()
@@ -207,19 +218,6 @@ class _Worker:
             ) from None
         number, self.number = self.number, None
         return number, result
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """No signal is heard in such a block; a process that is forked in it hears none at first.
-
-    A handler of this process would run in the new one, and undo there what this one has begun.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, LEFT_TO_PARENT)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(

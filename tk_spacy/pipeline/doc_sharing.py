@@ -74,13 +74,13 @@ class Steps:
     ask: the sentences of each, and what is to be chosen for them; None where another process could
         not tell.
     choose: the choices, in the process that is asked.
-    write: what is chosen for each sentence of each Doc into the Docs.
+    write: what is chosen for each sentence of each Doc into the Docs; returns those that go on.
     alone: all in this process, with whatever is to be done about errors.
     """
 
     ask: Callable[[list[Doc]], tuple[list[list[DocSentence]], Request] | None]
     choose: Callable[[Request], list[Choice]]
-    write: Callable[[list[Doc], Sequence[Sequence[Choice]]], None]
+    write: Callable[[list[Doc], Sequence[Sequence[Choice]]], Iterable[Doc]]
     alone: Callable[[list[Doc]], Iterable[Doc]]
 
 
@@ -120,5 +120,5 @@ def shared(batches: Iterable[list[Doc]], steps: Steps, *, processes: int) -> Ite
                 yield from steps.alone(docs)
                 continue
             left = iter(choices)
-            steps.write(docs, [[replace(next(left), sentence=s) for s in own] for own in sentences])
-            yield from docs
+            chosen = [[replace(next(left), sentence=s) for s in own] for own in sentences]
+            yield from steps.write(docs, chosen)

@@ -255,9 +255,7 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             yield from super().pipe(stream, batch_size=batch_size)
             return
         batches = self._batches(stream, batch_size)
-        steps = Steps(
-            ask=self._ask, choose=self._answer, write=self.set_annotations, alone=self._apply
-        )
+        steps = Steps(ask=self._ask, choose=self._answer, write=self._write, alone=self._apply)
         yield from shared(batches, steps, processes=processes)
 
     def _ask(self, docs: Sequence[Doc]) -> "tuple[list[list[DocSentence]], Request] | None":
@@ -277,6 +275,15 @@ class TkReranker(TrainedComponent["Reranker", "Choice"]):
             warnings.simplefilter("ignore")  # who asks has warned
             sources = self.find_sources(self._needed())
         return self._choose(request, [as_doc_source(source) for source in sources])
+
+    def _write(self, docs: list[Doc], choices: "Sequence[Sequence[Choice]]") -> list[Doc]:
+        """Write choices of another process, with the same care for errors as `_apply`."""
+        try:
+            self.set_annotations(docs, choices)
+        except Exception as error:
+            self._error_handler(self.name, self, docs, error)
+            return []
+        return docs
 
     def _read(
         self, docs: Sequence[Doc]

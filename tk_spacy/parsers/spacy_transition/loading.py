@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -47,6 +48,7 @@ def load_pipeline(name: str | os.PathLike[str]) -> Language:
         ) from error
     except Exception as error:
         # A damaged directory, or one of another version, fails in whatever part reads it.
+        _check_meta(Path(name, "meta.json"))
         raise UserError(
             f"{name}: spaCy cannot load it ({type(error).__name__}: {_first_line(error)})"
         ) from error
@@ -105,6 +107,22 @@ def _check_file(file: Path) -> None:
         raise ClaimError(f"{file.name}: {error}") from error
     except Exception as error:  # whatever damage does to the readers of headers
         raise ClaimError(f"{file.name} is damaged: {reason_of(error)}") from error
+
+
+def _check_meta(path: Path) -> None:
+    """Raise UserError with the place where a pipeline's description is damaged."""
+    try:
+        meta = json.loads(path.read_bytes())
+    except OSError:
+        return  # a package, or what spaCy has told of
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{path}:{error.lineno}: is damaged: {error.msg}; copy the model anew"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is damaged: no UTF-8; copy the model anew") from error
+    if not isinstance(meta, dict):
+        raise UserError(f"{path}:1: is damaged: no object in braces; copy the model anew")
 
 
 def find_parser(nlp: Language, *, where: str) -> str:

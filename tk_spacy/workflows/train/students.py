@@ -31,6 +31,8 @@ def check_text(path: Path, *, has_tokenizer: bool) -> None:
 
     has_tokenizer: whether one is trained.
     """
+    if path.is_dir():
+        raise UserError(f"{path}: is a directory; give one file, a text or CoNLL-U")
     if not path.is_file():
         raise UserError(f"{path}: there is no such file; give a text, or CoNLL-U")
     if form_of(path, "auto") == "text":
