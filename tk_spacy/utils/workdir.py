@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT, check_replaceable
+from tk_spacy.utils.leftovers import clear_all_leftovers, temporary_beside
 
 try:
     import fcntl
@@ -72,7 +72,8 @@ def check_writable(path: Path) -> None:
         parent = parent.parent
     try:
         # As long a name as `replace_directory` will make.
-        Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=parent)).rmdir()
+        with temporary_beside(parent / place.name, directory=True):
+            pass
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {parent}: {error.strerror}") from error
 
@@ -131,6 +132,7 @@ def work_directory(path: Path) -> Iterator[None]:
             _lock(mark, path)
             if not _is_there(mark, path):
                 continue  # its owner removed it, at success, before we had the lock
+            clear_all_leftovers(path)
             yield
             return
         finally:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT
+from tk_spacy.utils.leftovers import temporary_beside
 from tk_spacy.utils.workdir import fingerprint
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import Job
@@ -301,14 +302,11 @@ def _update(folder: Path, changes: Mapping[str, Any]) -> None:
         if not files:
             path.unlink(missing_ok=True)
             return
-        temporary = path.with_name(f"{RECORD}.{os.getpid()}.tmp")
         # In ASCII: a file's name need not be text.
         text = json.dumps({"format": FORMAT, "files": files}, indent=1)
-        try:
+        with temporary_beside(path) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
             temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
