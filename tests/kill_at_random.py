@@ -85,7 +85,7 @@ COMMANDS = (
         "parse", ("parse", "{model}", "{in}/many.conllu", "-o", "out", "--threads", "2"), ("out",)
     ),
     Command(
-        "parse, two files at a time",
+        "parse --jobs 2",
         ("parse", "{model}", "{in}/some", "-o", "out", "--jobs", "2", "--threads", "1"),
         ("out",),
     ),
@@ -357,7 +357,7 @@ def output_states(after: Content, before: Content, expected: Content, name: str)
         if path.rpartition("/")[2].startswith(".") or new.get(path) == "folder":
             continue  # what is on its way, and the list of results
         value = found.get(path)
-        known = {None: "absent", old.get(path): "old", new.get(path): "new"}
+        known = {old.get(path): "old", new.get(path): "new", None: "absent"}
         states.add(
             "broken" if value is not None and path not in new else known.get(value, "broken")
         )

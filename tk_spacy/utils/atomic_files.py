@@ -36,7 +36,9 @@ def replace_directory(path: Path) -> Iterator[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = stack.enter_context(temporary_beside(path, directory=True))
         except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+            raise UserError(
+                f"{path}: cannot be written: {error.strerror}; {cure_of(error)}"
+            ) from error
         try:
             yield temporary
             # Made private; a model is as readable as any other directory.

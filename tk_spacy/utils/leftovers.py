@@ -98,9 +98,11 @@ def _held(path: Path) -> Iterator[bool]:
 
 def remove(path: Path) -> None:
     """Remove a file or directory, as far as that can be done."""
-    with suppress(OSError):
-        path.unlink()
-        return
+    # An empty directory at once: to look into it takes a descriptor, which may be what is lacking.
+    for way in (path.unlink, path.rmdir):
+        with suppress(OSError):
+            way()
+            return
     shutil.rmtree(path, ignore_errors=True)
 
 

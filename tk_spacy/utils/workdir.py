@@ -12,6 +12,7 @@ from pathlib import Path
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT, check_replaceable
 from tk_spacy.utils.leftovers import clear_all_leftovers, temporary_beside
+from tk_spacy.utils.write_errors import cure_of
 
 try:
     import fcntl
@@ -75,7 +76,9 @@ def check_writable(path: Path) -> None:
         with temporary_beside(parent / place.name, directory=True):
             pass
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {parent}: {error.strerror}") from error
+        raise UserError(
+            f"{path}: cannot be written: {parent}: {error.strerror}; {cure_of(error)}"
+        ) from error
 
 
 def check_different(paths: Mapping[str, Path | Sequence[Path]]) -> None:
@@ -144,7 +147,7 @@ def _open_mark(path: Path) -> int:
         path.mkdir(parents=True, exist_ok=True)
         return os.open(path / WORK_MARK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{path}: cannot be written: {error.strerror}; {cure_of(error)}") from error
 
 
 def _is_there(mark: int, path: Path) -> bool:

@@ -22,15 +22,18 @@ _CURES = {
     "EDQUOT": "free some of your space there, or write elsewhere",
     "EFBIG": "raise the limit on the size of files (ulimit -f), or write elsewhere",
     "EROFS": "write elsewhere: nothing can be written there",
-    "EMFILE": "raise the limit on open files (ulimit -n)",
-    "ENFILE": "close other programs: the system has no more open files",
+    "EMFILE": "raise the limit on open files (ulimit -n), or do less at a time (processes, jobs)",
+    "ENFILE": "the system has no more open files: close other programs",
+    "EAGAIN": "raise the limit on processes (ulimit -u), or use fewer (threads, processes, jobs)",
     "EIO": "look after the disk, or write elsewhere",
     "ESTALE": "mount the file system again, or write elsewhere",
     "ENAMETOOLONG": "give a shorter name",
 }
+"""By the names of errors, as not every system knows all of them."""
+
+NEW_PLACE = "give a name in a directory that exists and can be written"
 
 
-def cure_of(error: OSError) -> str:
-    """What can be done where something cannot be written."""
-    code = errno.errorcode.get(error.errno or 0, "")
-    return _CURES.get(code, "give a file name in a directory that exists and can be written")
+def cure_of(error: OSError, otherwise: str = NEW_PLACE) -> str:
+    """What can be done; otherwise: where the error itself does not tell."""
+    return _CURES.get(errno.errorcode.get(error.errno or 0, ""), otherwise)

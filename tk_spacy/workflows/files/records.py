@@ -21,6 +21,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.leftovers import temporary_beside
 from tk_spacy.utils.workdir import fingerprint
+from tk_spacy.utils.write_errors import cure_of
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import Job
 
@@ -279,7 +280,7 @@ class Records:
                 _update(folder, changes)
             except OSError as error:
                 raise UserError(
-                    f"{folder / RECORD}: cannot be written: {error.strerror}"
+                    f"{folder / RECORD}: cannot be written: {error.strerror}; {cure_of(error)}"
                 ) from error
         self._changes.clear()
         self._written = time.monotonic()
