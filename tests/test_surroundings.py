@@ -166,7 +166,7 @@ def test_neither_home_nor_locale(tmp_path: Path) -> None:
     given.write_bytes(treebank()["test"].read_bytes())
     bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     for more in ({}, bare, {**bare, "PYTHONIOENCODING": "ascii"}):
-        done = run("projectivize", given, "-o", tmp_path / "\u00fc.conllu", **more)
+        done = run("projectivize", given, "-o", tmp_path / "\u00fc.conllu", "--overwrite", **more)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
         missing = run("projectivize", f"{given}.x", "-o", tmp_path / "y.conllu", **more)
         assert missing.returncode == 1
