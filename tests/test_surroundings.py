@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +21,8 @@ from tk_spacy.cli.shell import Shell
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import atomic_output, replace_directory
 from tk_spacy.utils.workdir import check_writable
+
+resource = pytest.importorskip("resource", reason="Windows has no such limits")
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
