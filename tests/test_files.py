@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tk_spacy.errors import UserError
-from tk_spacy.utils.atomic_files import replace_directory
+from tk_spacy.utils import atomic_files
+from tk_spacy.utils.atomic_files import exchange, replace_directory
 
 OURS = '{"format_version": 1}'
 
@@ -89,6 +90,7 @@ def test_files_of_two_writers_the_first_stays(tmp_path: Path) -> None:
         return moved
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atomic_files, "exchange", lambda *_: False)
         patch.setattr(Path, "replace", hurry)
         with pytest.raises(UserError, match="model: cannot be written: Directory not empty"):
             write(model)
@@ -101,13 +103,35 @@ def test_files_come_back_where_the_new_ones_cannot_take_their_place(tmp_path: Pa
     rename = Path.replace
 
     def fail(self: Path, target: Path) -> Path:
-        if target == model and ".old." not in self.name:
+        if target == model and self.suffix != ".old":
             raise OSError(5, "Input/output error")
         return rename(self, target)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atomic_files, "exchange", lambda *_: False)
         patch.setattr(Path, "replace", fail)
         with pytest.raises(UserError, match="model: cannot be written: Input/output error"):
             write(model)
     assert names(tmp_path) == ["model"]
     assert names(model) == ["meta.json"]
+
+
+def test_files_change_places_in_one_step(tmp_path: Path) -> None:
+    old, new = make(tmp_path / "old", a="old"), make(tmp_path / "new", b="new")
+    if not exchange(new, old):
+        pytest.skip("this file system cannot")
+    assert (names(old), names(new)) == (["b"], ["a"])
+    with pytest.raises(FileNotFoundError):
+        exchange(tmp_path / "nowhere", old)
+
+
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_files_old_ones_make_room(
+    tmp_path: Path, in_one_step: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(tmp_path / "model", meta__json=OURS)
+    if not in_one_step:
+        monkeypatch.setattr(atomic_files, "exchange", lambda *_: False)
+    write(model)
+    assert names(tmp_path) == ["model"]
+    assert names(model) == ["new"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.shell import Json, Quiet, Shell, Threads, split
 from tk_spacy.cli.training import show_training
 from tk_spacy.parsers.names import SAMPLING
+from tk_spacy.utils.leftovers import temporary_directory
 from tk_spacy.workflows.demo import MAX_STEPS, PARSER_SETTINGS, PARSERS, SYNTHETIC, demo
 
 EXAMPLE = (
@@ -84,10 +84,7 @@ def demo_cli(
 
     with shell.guard(on_interrupt=how_to_resume), ExitStack() as stack:
         shell.note(SYNTHETIC)
-        if directory is None:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tk-spacy-demo-")))
-        else:
-            place = directory
+        place = directory or stack.enter_context(temporary_directory("demo"))
         with progress_of(shell) as progress:
             result = demo(
                 place,

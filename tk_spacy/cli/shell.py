@@ -23,6 +23,7 @@ from tk_spacy.cli.logs import show_logs
 from tk_spacy.cli.wording import as_options
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.utils.tables import Table
+from tk_spacy.utils.write_errors import cure_of
 
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bars and no notes; errors still show.")
@@ -117,7 +118,8 @@ class Shell:
             raise  # whoever read our stdout has left: click ends the program quietly
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            self._fail(f"{place}{error.strerror or error}", EXIT_ERROR)
+            cure = cure_of(error, otherwise="")
+            self._fail(f"{place}{error.strerror or error}{f'; {cure}' if cure else ''}", EXIT_ERROR)
         except MemoryError as error:
             self._fail(
                 f"out of memory{f' ({error})' if str(error) else ''}; ask for less at a time "

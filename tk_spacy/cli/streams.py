@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TextIO
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.opened import STDIN, STDIN_NAME
 from tk_spacy.treebank.text_files import file_start, looks_like_conllu
+from tk_spacy.utils.leftovers import temporary_directory
 
 READER_LEFT = 141
 """Exit code, as a shell gives it to a program that SIGPIPE ended."""
@@ -53,8 +53,8 @@ def standard_input(paths: Sequence[Path]) -> Iterator[Inputs]:
         )
     if sys.stdin is None:
         raise UserError(f"{STDIN_NAME}: is closed; send something to it, or give a file")
-    with tempfile.TemporaryDirectory(prefix="tk-spacy-") as directory:
-        file = Path(directory) / "stdin.conllu"
+    with temporary_directory("stdin") as directory:
+        file = directory / "stdin.conllu"
         try:
             with file.open("wb") as out:
                 shutil.copyfileobj(sys.stdin.buffer, out)

@@ -42,6 +42,7 @@ from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
 from tk_spacy.utils.array_types import Float64
+from tk_spacy.utils.atomic_files import atomic_output
 
 # Part of every fingerprint: raise it when the same settings give other lists than before.
 FORMAT = 6
@@ -377,10 +378,9 @@ def _make_lists(here: Surroundings, job: _Job) -> None:
 
     write_kbest(job.file(".conllu"), pairs())
     record = job.file(".json")
-    temporary = record.with_suffix(".json.tmp")
     made = {"fingerprint": job.fingerprint, "sha256": digest(job.file(".conllu"))}
-    temporary.write_text(json.dumps(made), encoding="utf-8")
-    temporary.replace(record)
+    with atomic_output(record) as out:
+        out.write(json.dumps(made).encode())
     for suffix in (".train.conllu", ".held-out.conllu"):
         job.file(suffix).unlink(missing_ok=True)
     here.report(FoldProgress(job.fold, "done", 1, 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -34,6 +33,7 @@ from tk_spacy.reranker.settings import Settings, suit
 from tk_spacy.reranker.training import CALIBRATION_FOLDS, combine_lists, train_reranker
 from tk_spacy.spacy_io.gold import gold_sentences
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.leftovers import temporary_directory
 from tk_spacy.utils.workdir import work_directory
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _jackknifed(
         report(f"fold {state.fold + 1} of {folds}: {words[state.stage]}")
 
     with (
-        tempfile.TemporaryDirectory(prefix="tk_spacy_folds_") as temporary,
+        temporary_directory("folds") as temporary,
         chance_kept(),  # a `spacy train` around it goes on with the generators
         nullcontext() if workdir is None else work_directory(Path(workdir)),
     ):

@@ -5,7 +5,6 @@ Annotations are not postponed: spaCy checks the settings of a reader by them.
 
 import functools
 import logging
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -106,6 +105,7 @@ def _tagged_file(
     from tk_spacy.tagging.jackknife import jackknifed_tags  # noqa: PLC0415
     from tk_spacy.tagging.kinds import make_tagger  # noqa: PLC0415
     from tk_spacy.treebank.conllu import load_treebank  # noqa: PLC0415
+    from tk_spacy.utils.leftovers import temporary_directory  # noqa: PLC0415
     from tk_spacy.utils.workdir import work_directory  # noqa: PLC0415
 
     gold = load_treebank(path)[: limit or None]
@@ -123,8 +123,7 @@ def _tagged_file(
     with ExitStack() as stack:
         stack.enter_context(chance_kept())  # the training around it goes on with the generators
         if workdir is None:
-            temporary = tempfile.TemporaryDirectory(prefix="tk_spacy_tags_")
-            place = Path(stack.enter_context(temporary))
+            place = stack.enter_context(temporary_directory("tags"))
         else:
             place = Path(workdir) / "tags"
             stack.enter_context(work_directory(place))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from tk_spacy.errors import TreebankError, UserError
+from tk_spacy.utils.leftovers import new_name, temporary_beside
+from tk_spacy.utils.write_errors import cure_of, is_about
 
 META, RECORD = "meta.json", "training.json"
 """Files that tell what we (and spaCy) write from any other directory."""
@@ -29,35 +31,82 @@ def replace_directory(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: a file stands where a directory is to be written")
     check_replaceable(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    try:
-        yield temporary
-        # mkdtemp makes it private; a model is as readable as any other directory.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o777 & ~umask)
-        old = None
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old)
+    with ExitStack() as stack:
         try:
-            temporary.replace(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = stack.enter_context(temporary_beside(path, directory=True))
         except OSError as error:
-            if old is not None and not path.exists():
-                old.replace(path)
             raise UserError(
-                f"{path}: cannot be written: {error.strerror} (by another process meanwhile?); try "
-                "again"
+                f"{path}: cannot be written: {error.strerror}; {cure_of(error)}"
             ) from error
-        finally:
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
+        try:
+            yield temporary
+            # Made private; a model is as readable as any other directory.
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o777 & ~umask)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) or not is_about(error, temporary):
+                raise
+            raise UserError(
+                f"{path}: cannot be written: {error.strerror or error}; {cure_of(error)}"
+            ) from error
+        _take_place(temporary, path)
+
+
+def _take_place(new: Path, path: Path) -> None:
+    """Give a directory its name; what stood there is removed, or has the other name then."""
+    old = None
+    try:
+        if path.exists():
+            if exchange(new, path):
+                return
+            old = new_name(path, kind="old")
+            path.replace(old)
+        new.replace(path)
+    except OSError as error:
+        if old is not None and not path.exists() and old.exists():
+            old.replace(path)
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror} (by another process meanwhile?); try "
+            "again"
+        ) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step; False where the system cannot.
+
+    Raises OSError where it could, but one of them cannot be renamed.
+    """
+    import ctypes  # noqa: PLC0415  (only where a directory is replaced)
+
+    names = os.fsencode(one), os.fsencode(other)
+    try:
+        system = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "linux":
+            failed = system.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+        elif sys.platform == "darwin":
+            failed = system.renamex_np(*names, _EXCHANGE)
+        else:
+            return False
+    except (AttributeError, OSError, TypeError):  # an older library, or none
+        return False
+    if not failed:
+        return True
+    code = ctypes.get_errno()
+    # The file system knows no exchange, or a sandbox forbids the call.
+    if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM):
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+_HERE = -100
+"""Relative to the current directory, AT_FDCWD in <fcntl.h> of Linux."""
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS."""
 
 
 def check_replaceable(path: Path) -> None:
@@ -120,6 +169,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise TreebankError("standard output", 0, f"{error.strerror or error}") from error
         return
     target = Path(os.path.realpath(path))
+    held: Path | None = None
     try:
         # As it was named: of a pipe's /dev/fd/63 the real path is no path.
         named = Path(path)
@@ -128,17 +178,15 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield out
             return
         if target.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        with temporary_beside(target) as temporary:
+            held = temporary
             with temporary.open("wb") as out:
                 yield out
             temporary.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
     except OSError as error:
+        # What was raised within may be of a file that is read, or of a reader who left.
+        if held is not None and (isinstance(error, BrokenPipeError) or not is_about(error, held)):
+            raise
         reason = error.strerror or str(error)
-        cure = "give a file name in a directory that exists and can be written"
-        raise TreebankError(path, 0, f"cannot write it: {reason}; {cure}") from error
+        raise TreebankError(path, 0, f"cannot write it: {reason}; {cure_of(error)}") from error

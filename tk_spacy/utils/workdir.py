@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT, check_replaceable
+from tk_spacy.utils.leftovers import clear_all_leftovers, temporary_beside
+from tk_spacy.utils.write_errors import cure_of
 
 try:
     import fcntl
@@ -72,9 +73,12 @@ def check_writable(path: Path) -> None:
         parent = parent.parent
     try:
         # As long a name as `replace_directory` will make.
-        Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=parent)).rmdir()
+        with temporary_beside(parent / place.name, directory=True):
+            pass
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {parent}: {error.strerror}") from error
+        raise UserError(
+            f"{path}: cannot be written: {parent}: {error.strerror}; {cure_of(error)}"
+        ) from error
 
 
 def check_different(paths: Mapping[str, Path | Sequence[Path]]) -> None:
@@ -131,6 +135,7 @@ def work_directory(path: Path) -> Iterator[None]:
             _lock(mark, path)
             if not _is_there(mark, path):
                 continue  # its owner removed it, at success, before we had the lock
+            clear_all_leftovers(path)
             yield
             return
         finally:
@@ -142,7 +147,7 @@ def _open_mark(path: Path) -> int:
         path.mkdir(parents=True, exist_ok=True)
         return os.open(path / WORK_MARK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{path}: cannot be written: {error.strerror}; {cure_of(error)}") from error
 
 
 def _is_there(mark: int, path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.features.schema import distrusts_xpos
 from tk_spacy.parsers.names import FILE_PREFIX
 from tk_spacy.parsers.registry import make_parsers
+from tk_spacy.utils.leftovers import temporary_directory
 from tk_spacy.utils.progress import Stages
 from tk_spacy.utils.workdir import check_work_directory, work_directory
 from tk_spacy.workflows.train.candidate_lists import PERCENT, show_step
@@ -46,8 +46,8 @@ def place_of_work(output: Path | None, workdir: Path | None) -> Iterator[Path]:
     Raises UserError where nothing can be kept, or another one works there.
     """
     if workdir is None and output is None:
-        with tempfile.TemporaryDirectory(prefix="tk-spacy-audit-") as name:
-            yield Path(name)
+        with temporary_directory("audit") as name:
+            yield name
         return
     place = workdir
     if place is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -18,6 +17,7 @@ from tk_spacy.parsers.specs import kinds
 from tk_spacy.reranker.settings import LEFT_OPEN, Settings
 from tk_spacy.treebank.conllu import Sentence, load_treebank
 from tk_spacy.treebank.synthetic import write_treebank
+from tk_spacy.utils.leftovers import temporary_directory
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.model import open_model
 from tk_spacy.workflows.train.options import TrainOptions
@@ -143,8 +143,8 @@ def _write_files(directory: Path, *, sentences: int, seed: int) -> dict[str, Pat
     names = [directory / f"{part}.conllu" for part in ("train", "dev", "test")]
     there = [path for path in names if path.exists()]
     if there:  # all of them ours, left by a demonstration that was stopped?
-        with tempfile.TemporaryDirectory() as folder:
-            own = {path.name: path.read_bytes() for path in write(Path(folder)).values()}
+        with temporary_directory("demo") as folder:
+            own = {path.name: path.read_bytes() for path in write(folder).values()}
         for path in there:
             if not path.is_file() or path.read_bytes() != own[path.name]:
                 raise UserError(f"{path}: exists already; choose another directory")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from tk_spacy.parsers.spacy_transition.mirror import mirrored_sentence
 from tk_spacy.spacy_io.conversion import place_of
 from tk_spacy.spacy_io.saved_config import RESOLVE, resolve_optimizer
 from tk_spacy.treebank.conllu import Sentence, write_conllu
+from tk_spacy.utils.leftovers import temporary_directory
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -223,8 +223,7 @@ def _train(
     steps: _Steps,
 ) -> Language:
     config = config.copy()
-    with tempfile.TemporaryDirectory(prefix="tk_spacy_parser_") as folder:
-        data = Path(folder)
+    with temporary_directory("parser") as data:
         corpora = {"train": _write(data / "train.conllu", train), "dev": None}
         if dev:
             corpora["dev"] = _write(data / "dev.conllu", dev)

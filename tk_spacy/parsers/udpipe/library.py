@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 import warnings
-from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
+from tk_spacy.utils.leftovers import temporary_directory
 
 
 def udpipe() -> Any:
@@ -36,8 +35,8 @@ def load_model(content: bytes, *, what: str) -> Any:
     Raises UserError where UDPipe is not installed, or cannot read it.
     """
     library = udpipe()
-    with tempfile.TemporaryDirectory(prefix="tk_spacy_udpipe_") as folder:
-        path = Path(folder, "model.udpipe")  # it reads files only
+    with temporary_directory("udpipe") as folder:
+        path = folder / "model.udpipe"  # it reads files only
         path.write_bytes(content)
         model = library.Model.load(str(path))
     if not model:

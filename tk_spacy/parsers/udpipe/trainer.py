@@ -7,13 +7,13 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
 from tk_spacy.parsers.udpipe import process
+from tk_spacy.utils.leftovers import temporary_directory
 
 Columns = list[list[Any]]
 """A sentence: FORM, LEMMA, UPOS, XPOS, FEATS (empty for "_"), HEAD and DEPREL, each of n words."""
@@ -42,8 +42,8 @@ def run_trainer(
     """
     methods = {"tokenizer": tokenizer, "tagger": tagger, "parser": parser}
     task = {**methods, "train": train, "dev": dev}
-    with tempfile.TemporaryDirectory(prefix="tk_spacy_udpipe_") as folder:
-        data, model = Path(folder, "task.json"), Path(folder, "model.udpipe")
+    with temporary_directory("udpipe") as folder:
+        data, model = folder / "task.json", folder / "model.udpipe"
         data.write_text(json.dumps(task), encoding="utf-8")
         _run(data, model, what, on_iteration)
         return model.read_bytes()

@@ -19,7 +19,9 @@ from typing import Any, Literal
 
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT
+from tk_spacy.utils.leftovers import temporary_beside
 from tk_spacy.utils.workdir import fingerprint
+from tk_spacy.utils.write_errors import cure_of
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.worker import Job
 
@@ -278,7 +280,7 @@ class Records:
                 _update(folder, changes)
             except OSError as error:
                 raise UserError(
-                    f"{folder / RECORD}: cannot be written: {error.strerror}"
+                    f"{folder / RECORD}: cannot be written: {error.strerror}; {cure_of(error)}"
                 ) from error
         self._changes.clear()
         self._written = time.monotonic()
@@ -301,14 +303,11 @@ def _update(folder: Path, changes: Mapping[str, Any]) -> None:
         if not files:
             path.unlink(missing_ok=True)
             return
-        temporary = path.with_name(f"{RECORD}.{os.getpid()}.tmp")
         # In ASCII: a file's name need not be text.
         text = json.dumps({"format": FORMAT, "files": files}, indent=1)
-        try:
+        with temporary_beside(path) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
             temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
