@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from tk_spacy.parallel.plain_data import PathPickler
 from tk_spacy.utils.atomic_files import atomic_output, replace_directory
 
 _PLACE = threading.local()
@@ -23,10 +24,21 @@ def pack(value: Any, made: Collection[Path] = ()) -> tuple[bytes, dict[str, str]
     made: paths that need not be there yet; another one that is no more than a name is left as it
     is, unless there is such a file: it may be a package's.
     """
+    called: dict[str, str] = {}
+    new = {os.fspath(path) for path in made}
+
+    def absolute(path: PurePath) -> Any:
+        text = str(path)
+        bare = len(path.parts) < 2 and not path.is_absolute()
+        if bare and text not in new and not os.path.exists(text):
+            return NotImplemented
+        place = os.path.abspath(text)
+        called[place] = text
+        return _path, (place,)
+
     buffer = io.BytesIO()
-    pickler = _Pickler(buffer, {os.fspath(path) for path in made})
-    pickler.dump(value)
-    return buffer.getvalue(), pickler.called
+    PathPickler(buffer, absolute).dump(value)
+    return buffer.getvalue(), called
 
 
 def unpack(data: bytes, root: Path | None) -> Any:
@@ -48,24 +60,6 @@ def as_called(text: str, called: Mapping[str, str], root: Path | None) -> str:
     for path in sorted(called, key=len, reverse=True):
         text = text.replace(str(below(root, path)), called[path])
     return text
-
-
-class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, made: set[str]) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self.called: dict[str, str] = {}
-        self._made = made
-
-    def reducer_override(self, value: Any) -> Any:
-        if not isinstance(value, PurePath):
-            return NotImplemented
-        text = str(value)
-        bare = len(value.parts) < 2 and not value.is_absolute()
-        if bare and text not in self._made and not os.path.exists(text):
-            return NotImplemented
-        path = os.path.abspath(text)
-        self.called[path] = text
-        return _path, (path,)
 
 
 def _path(path: str) -> Path:
