@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tk_spacy.parallel.executor import (
     run_all,
 )
 
+
 @pytest.fixture(scope="module")
 def notes() -> list[str]:
     return []
@@ -42,6 +45,18 @@ def double(here: Surroundings, number: int) -> int:
     for step in range(number):
         here.report(step)
     return 2 * number
+
+
+@dataclass(frozen=True)
+class Step:
+    done: int
+
+
+def steps(here: Surroundings) -> None:
+    here.report(Step(1))
+    time.sleep(0.6)  # so long that it is sent before the end
+    here.report(Step(2))
+    here.report(Step(3))
 
 
 def append(here: Surroundings, path: Path, text: str) -> None:
@@ -95,6 +110,12 @@ def test_cluster_gives_the_results_and_reports_of_one_process(cluster: DaskExecu
     found = run_all(cluster, tasks, report=hear)
     assert found == run_all(LocalExecutor(1), tasks)
     assert told == {f"task {n}": list(range(n)) for n in range(1, 6)}
+
+
+def test_cluster_hands_on_reports_of_any_type(cluster: DaskExecutor) -> None:
+    told: list[tuple[str, Step]] = []
+    run_all(cluster, [Task("steps", steps)], report=lambda *pair: told.append(pair))
+    assert told == [("steps", Step(n)) for n in (1, 2, 3)]
 
 
 def test_cluster_keeps_dependent_tasks_in_order(cluster: DaskExecutor, tmp_path: Path) -> None:

@@ -118,5 +118,14 @@ def parse_cli(
             **more,
         )
 
-    run_on_files(work, inputs, output, reranked=False, deps=deps, cluster=cluster,
-        shared_files=shared_files, quiet=quiet, as_json=as_json)
+    run_on_files(
+        work,
+        inputs,
+        output,
+        reranked=False,
+        deps=deps,
+        cluster=cluster,
+        shared_files=shared_files,
+        quiet=quiet,
+        as_json=as_json,
+    )

@@ -121,5 +121,14 @@ def rerank_cli(
             **more,
         )
 
-    run_on_files(work, inputs, output, reranked=True, deps=deps, cluster=cluster,
-        shared_files=shared_files, quiet=quiet, as_json=as_json)
+    run_on_files(
+        work,
+        inputs,
+        output,
+        reranked=True,
+        deps=deps,
+        cluster=cluster,
+        shared_files=shared_files,
+        quiet=quiet,
+        as_json=as_json,
+    )

@@ -8,6 +8,7 @@ workers that do not see ours.
 from __future__ import annotations
 
 import os
+import pickle
 import time
 import uuid
 from collections import Counter
@@ -147,7 +148,7 @@ class _Run:
     def listening(self) -> Iterator[None]:
         """What workers tell comes into the inbox."""
         self._client.subscribe_topic(
-            self._topic, lambda event: self._inbox.put(("event", event[1]))
+            self._topic, lambda event: self._inbox.put(("event", pickle.loads(event[1])))
         )
         try:
             yield
@@ -282,5 +283,3 @@ class _Run:
             key = f"tk-spacy-file-{digest(packed)}-{self._run}"
             self._contents[place] = self._client.submit(content, packed, key=key, priority=1e9)
         return self._contents[place]
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import pickle
 import shutil
 import tempfile
 import threading
@@ -195,7 +196,9 @@ class _Reports:
         return values
 
     def _send(self, kind: str, value: Any) -> None:
-        self._worker.log_event(self._order.topic, (kind, self._order.number, value))
+        # As bytes: Dask's own messages have numbers, texts and lists alone.
+        message = pickle.dumps((kind, self._order.number, value))
+        self._worker.log_event(self._order.topic, message)
         self._sent = time.monotonic()
 
 
