@@ -6,7 +6,7 @@ import logging
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from tk_spacy.cluster.executor import TRIES, DaskExecutor
@@ -81,13 +81,15 @@ def connected(
 @contextmanager
 def _local(distributed: Any, workers: int, folder: str) -> Iterator[Any]:
     # Children inherit that Ctrl-C is blocked: it is this process that stops them.
+    # Any free port for the scheduler's pages: two commands may run at a time.
     with threads_of_children(1), spawning():
         cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
             host="127.0.0.1", memory_limit=0, local_directory=folder,
             silence_logs=logging.CRITICAL, env=dict.fromkeys(THREAD_VARIABLES, "1"),
         )  # fmt: skip
     try:
         yield cluster
     finally:
-        cluster.close(timeout=20)
+        with suppress(TimeoutError):  # its processes end with this one
+            cluster.close(timeout=20)

@@ -7,7 +7,6 @@ workers that do not see ours.
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 import uuid
@@ -19,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from tk_spacy.about import __version__
-from tk_spacy.cluster.travel import digest, pack, pack_files, write_files
+from tk_spacy.cluster.travel import absolute_path, digest, pack, pack_files, write_files
 from tk_spacy.errors import UserError
 from tk_spacy.parallel.executor import Executor, Setup, Task, TaskQueue, TaskReport, TasksFailed
 
@@ -261,9 +260,9 @@ class _Run:
             version=__version__, run=self._run, topic=self._topic, key=key, number=number,
             n_threads=1, task=packed, setup=self._setup, called={**self._setup_called, **called},
             mark=self._mark, travels=travels,
-            reads=tuple(map(os.path.abspath, task.reads)) if travels else (),
-            kept=frozenset(os.path.abspath(path) for path in task.reads if path in self._kept),
-            writes=tuple(map(os.path.abspath, task.writes)) if travels else (),
+            reads=tuple(map(absolute_path, task.reads)) if travels else (),
+            kept=frozenset(absolute_path(path) for path in task.reads if path in self._kept),
+            writes=tuple(map(absolute_path, task.writes)) if travels else (),
         )  # fmt: skip
         future = self._client.submit(
             do, order, *contents, key=key, pure=False, priority=self._queue.weight[task.name]
@@ -275,7 +274,7 @@ class _Run:
         """A file's content at the workers; sent once, as long as no task writes the file."""
         from tk_spacy.cluster.worker import content  # noqa: PLC0415  (imports distributed)
 
-        place = Path(os.path.abspath(path))
+        place = Path(absolute_path(path))
         if place not in self._contents:
             packed = pack_files(path)
             if packed is None:

@@ -30,15 +30,20 @@ def pack(value: Any, made: Collection[Path] = ()) -> tuple[bytes, dict[str, str]
     def absolute(path: PurePath) -> Any:
         text = str(path)
         bare = len(path.parts) < 2 and not path.is_absolute()
-        if bare and text not in new and not os.path.exists(text):
+        if bare and text not in new and not Path(text).exists():
             return NotImplemented
-        place = os.path.abspath(text)
+        place = absolute_path(path)
         called[place] = text
         return _path, (place,)
 
     buffer = io.BytesIO()
     PathPickler(buffer, absolute).dump(value)
     return buffer.getvalue(), called
+
+
+def absolute_path(path: PurePath) -> str:
+    """The path from the root on, links as they are: what is called so here is called so there."""
+    return os.path.abspath(path)  # noqa: PTH100  (resolve follows links)
 
 
 def unpack(data: bytes, root: Path | None) -> Any:

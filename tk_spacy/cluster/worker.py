@@ -88,7 +88,7 @@ class _Process:
     """What tasks of this process share."""
 
     def __init__(self) -> None:
-        # Of one kernel, one pipeline, one BLAS: a worker of several threads does one task at a time.
+        # One pipeline, one BLAS: a worker of several threads does one task at a time.
         self.lock = threading.Lock()
         self.run, self.shared = "", None
         self.root: Path | None = None
@@ -173,7 +173,7 @@ def _done(order: Order, contents: tuple[bytes, ...], reports: _Reports) -> Reply
 
 
 class _Reports:
-    """Sends what a task tells, some at a time; the task ends there where nobody wants it any more."""
+    """Sends what a task tells, some at a time; ends a task that nobody wants any more."""
 
     def __init__(self, order: Order) -> None:
         self._order, self._worker = order, get_worker()

@@ -273,6 +273,7 @@ def _weights(tasks: Sequence[Task]) -> dict[str, float]:
 
 
 def check_tasks(tasks: Sequence[Task]) -> None:
+    """Raises ValueError for tasks of one name, or that wait for none that stands before them."""
     seen: set[str] = set()
     for task in tasks:
         if task.name in seen:

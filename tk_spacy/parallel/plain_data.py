@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path, PurePath
@@ -30,7 +29,7 @@ def files_of(value: Any) -> tuple[Path, ...]:
     found: dict[Path, None] = {}
 
     def note(path: PurePath) -> Any:
-        if os.path.exists(path):
+        if Path(path).exists():
             found[Path(path)] = None
         return NotImplemented
 
