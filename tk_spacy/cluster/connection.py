@@ -85,8 +85,9 @@ def _local(distributed: Any, workers: int, folder: str) -> Iterator[Any]:
     with threads_of_children(1), spawning():
         cluster = distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True,
-            dashboard_address="127.0.0.1:0", host="127.0.0.1", memory_limit=0, local_directory=folder,
-            silence_logs=logging.CRITICAL, env=dict.fromkeys(THREAD_VARIABLES, "1"),
+            dashboard_address="127.0.0.1:0", host="127.0.0.1", memory_limit=0,
+            local_directory=folder, silence_logs=logging.CRITICAL,
+            env=dict.fromkeys(THREAD_VARIABLES, "1"),
         )  # fmt: skip
     try:
         yield cluster
