@@ -1,8 +1,8 @@
 """What a sweep over many treebanks would take on many workers: list scheduling on paper.
 
 Task lengths are those that `train` estimates by (seconds a word of tagger, parsers, lists and
-reranker, measured for `workflows/train/estimate.py`), for treebanks of made-up sizes, spread about as
-those of Universal Dependencies.  Run it by hand: python tests/simulate_cluster.py --overhead 0.004
+reranker, see `workflows/train/estimate.py`), for treebanks of made-up sizes, spread about as those
+of Universal Dependencies.  Run it by hand: python tests/simulate_cluster.py --overhead 0.004
 """
 
 from __future__ import annotations
