@@ -50,6 +50,9 @@ def connected(
                     "distributed.scheduler.allowed-failures": TRIES - 1,
                     "distributed.scheduler.worker-saturation": 1.0,
                     "distributed.comm.timeouts.connect": f"{SECONDS_TO_CONNECT}s",
+                    # A machine with too much to do answers late, which is no reason to give up.
+                    "distributed.comm.timeouts.tcp": "300s",
+                    "distributed.scheduler.worker-ttl": "15 minutes",
                     "distributed.admin.large-graph-warning-threshold": "10GB",
                 }
             )
@@ -69,13 +72,18 @@ def connected(
                 f"--cluster {address}: nobody answers within {SECONDS_TO_CONNECT} seconds; is a "
                 "scheduler running there (`dask scheduler`)?"
             ) from error
-        stack.callback(client.close)
+        stack.callback(_closed, client)
         executor = DaskExecutor(client, address, shared_files=shared_files, note=note)
         executor.check_versions()
         note(f"cluster {address}: {executor.workers} workers")
         if not executor.workers:
             note("no worker is there yet; start some (`dask worker`), the work waits for them")
         yield executor
+
+
+def _closed(client: Any) -> None:
+    with suppress(OSError, TimeoutError):
+        client.close()
 
 
 @contextmanager

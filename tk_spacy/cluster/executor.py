@@ -24,6 +24,8 @@ from tk_spacy.parallel.executor import Executor, Setup, Task, TaskQueue, TaskRep
 
 TRIES = 3
 SECONDS_BETWEEN_LOOKS = 2.0
+SECONDS_OF_SILENCE = 300.0
+"""Of a scheduler, after which it is taken for lost."""
 VERSION = "tk_spacy.about:__version__"
 
 
@@ -45,6 +47,8 @@ class DaskExecutor(Executor):
     ) -> None:
         self.client, self.address, self.shared_files = client, address, shared_files
         self._note = note
+        self._answered = time.monotonic()
+        self.workers = 0
         self.workers = self._count()
 
     def run(
@@ -91,9 +95,13 @@ class DaskExecutor(Executor):
 
     def _count(self) -> int:
         try:
-            return len(self.client.nthreads())
+            count = len(self.client.nthreads())
         except (OSError, TimeoutError) as error:
-            raise self.lost() from error
+            if time.monotonic() - self._answered > SECONDS_OF_SILENCE:
+                raise self.lost() from error
+            return self.workers  # it may have too much to do
+        self._answered = time.monotonic()
+        return count
 
     def lost(self) -> UserError:
         """The scheduler is gone."""
