@@ -52,7 +52,8 @@ def connected(
                     "distributed.comm.timeouts.connect": f"{SECONDS_TO_CONNECT}s",
                     # A machine with too much to do answers late, which is no reason to give up.
                     "distributed.comm.timeouts.tcp": "300s",
-                    "distributed.scheduler.worker-ttl": "15 minutes",
+                    # Nor is silence: a training in C may hold Python's lock from begin to end.
+                    "distributed.scheduler.worker-ttl": None,
                     "distributed.admin.large-graph-warning-threshold": "10GB",
                 }
             )
