@@ -74,7 +74,9 @@ def test_cli_train_shows_the_options_of_every_day() -> None:
     shown = invoke("train", "--help").stdout
     everyday, _, advanced = shown.partition("Advanced options")
     flags = set(re.findall(r"(?<=│ )--[a-z-]+", everyday)) - {"--help"}
-    assert set(re.findall(r"(?<=│ )--[a-z-]+", advanced)) == {"--distill", "--text"}
+    assert set(re.findall(r"(?<=│ )--[a-z-]+", advanced)) == {
+        "--distill", "--text", "--cluster", "--shared-files",
+    }  # fmt: skip
     assert {"--parsers", "--config", "--set", "--folds", "--seed", "--output"} <= flags
     assert len(flags) <= 16
     for option in OLD_OPTIONS:

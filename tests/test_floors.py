@@ -36,6 +36,7 @@ FLOORS = (
     "evaluation",
     "treebank",
     "trees",
+    "cluster",
     "utils",
     "parallel",
     "errors",

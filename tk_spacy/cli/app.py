@@ -16,6 +16,7 @@ from tk_spacy.parallel.memory import keep_freed_memory
 
 COMMANDS = {
     "train": "tk_spacy.cli.train:train_cli",
+    "sweep": "tk_spacy.cli.sweep:sweep_cli",
     "init-config": "tk_spacy.cli.init_config:init_config_cli",
     "rerank": "tk_spacy.cli.rerank:rerank_cli",
     "kbest": "tk_spacy.cli.kbest:kbest_cli",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.cluster_options import on_cluster
 from tk_spacy.cli.shell import EXIT_ERROR, Shell
 from tk_spacy.cli.streams import standard_input
 from tk_spacy.errors import OptionError, UserError
@@ -148,6 +149,8 @@ def run_on_files(
     *,
     reranked: bool,
     deps: str,
+    cluster: str | None = None,
+    shared_files: bool = True,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -158,7 +161,11 @@ def run_on_files(
     """
     shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=names_stdout(output))
     with shell.guard(on_interrupt=lambda: "finished files are kept"):
-        with standard_input(inputs) as given, progress_of(shell) as progress:
+        with (
+            standard_input(inputs) as given,
+            progress_of(shell) as progress,
+            on_cluster(cluster, shared_files=shared_files, progress=progress),
+        ):
             results = work(
                 given.paths, output, deps=chosen("--deps", deps, DEPS_CHOICES), progress=progress
             )

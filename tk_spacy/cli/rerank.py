@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tk_spacy.cli.cluster_options import Cluster, SharedFiles
 from tk_spacy.cli.file_commands import (
     Cores,
     DepsOption,
@@ -76,6 +77,8 @@ def rerank_cli(
     ] = EXACT,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
+    cluster: Cluster = None,
+    shared_files: SharedFiles = True,
     threads: Cores = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -118,4 +121,14 @@ def rerank_cli(
             **more,
         )
 
-    run_on_files(work, inputs, output, reranked=True, deps=deps, quiet=quiet, as_json=as_json)
+    run_on_files(
+        work,
+        inputs,
+        output,
+        reranked=True,
+        deps=deps,
+        cluster=cluster,
+        shared_files=shared_files,
+        quiet=quiet,
+        as_json=as_json,
+    )

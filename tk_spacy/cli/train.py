@@ -10,6 +10,7 @@ import typer
 
 from tk_spacy.cli import parser_options
 from tk_spacy.cli.bars import progress_of
+from tk_spacy.cli.cluster_options import Cluster, SharedFiles, on_cluster
 from tk_spacy.cli.old_options import OldOption, changes_of, parsed, parsers_of, with_old_options
 from tk_spacy.cli.shell import EXIT_ERROR, Json, Quiet, Shell, Threads
 from tk_spacy.cli.training import show_training, show_treebanks
@@ -96,6 +97,8 @@ def train_cli(
     examples: parser_options.Examples = None,
     seed: parser_options.Seed = None,
     threads: Threads = None,
+    cluster: Cluster = None,
+    shared_files: SharedFiles = True,
     quiet: Quiet = False,
     as_json: Json = False,
     *,
@@ -211,7 +214,10 @@ def train_cli(
         output_text = raw_values(config, {**changes, **of_old, **of_flags})["paths.output"]
         with at_its_place(options):
             apart = are_apart(options.train, str(output_text))
-        with progress_of(shell) as progress:
+        with (
+            progress_of(shell) as progress,
+            on_cluster(cluster, shared_files=shared_files, progress=progress),
+        ):
             if apart:
                 results = train_treebanks(options, progress=progress)
             else:

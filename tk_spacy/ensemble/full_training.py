@@ -19,6 +19,7 @@ from tk_spacy.ensemble.trained_parsers import (
 )
 from tk_spacy.errors import UserError
 from tk_spacy.parallel.executor import Surroundings, Task, TaskError, make_executor, run_all
+from tk_spacy.parallel.plain_data import files_of
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence
 
@@ -72,6 +73,8 @@ class WholeTraining:
                 work=_train,
                 args=(*self._data, parser, directory, fingerprint),
                 cost=parser.seconds(words),
+                reads=files_of(parser),
+                writes=(directory,),
             )
             for parser, directory, fingerprint in self._jobs
             if parser.name not in kept

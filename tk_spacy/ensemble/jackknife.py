@@ -37,7 +37,14 @@ from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.sources import ArcScorer
 from tk_spacy.kbest.writer import write_kbest
-from tk_spacy.parallel.executor import Executor, Surroundings, Task, TaskError, make_executor
+from tk_spacy.parallel.executor import (
+    Executor,
+    Surroundings,
+    Task,
+    TaskError,
+    make_executor,
+)
+from tk_spacy.parallel.plain_data import files_of
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.base import ParserSpec
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
@@ -329,6 +336,8 @@ def _tasks(jobs: Sequence[_Job], todo: Sequence[_Job], sizes: Sequence[int]) -> 
                 work=_train,
                 args=(job, number),
                 cost=parser.seconds(total - held_out),
+                reads=(job.file(".train.conllu"), *files_of(parser)),
+                writes=(job.directory(parser),),
             )
             for number, parser in enumerate(job.parsers)
             if not parser.given
@@ -340,6 +349,16 @@ def _tasks(jobs: Sequence[_Job], todo: Sequence[_Job], sizes: Sequence[int]) -> 
             args=(job,),
             cost=held_out * LISTING_SECONDS * len(job.parsers),
             after=tuple(task.name for task in trainings),
+            reads=(
+                job.file(".held-out.conllu"),
+                *(job.directory(parser) for parser in job.parsers if not parser.given),
+                *(file for parser in job.parsers for file in files_of(parser)),
+            ),
+            # The record last: without its lists it would say nothing.
+            writes=tuple(
+                job.file(suffix)
+                for suffix in (".conllu", ".json", ".train.conllu", ".held-out.conllu")
+            ),
         )
         tasks += [*trainings, lists]
     return tasks

@@ -15,6 +15,7 @@ from tk_spacy.ensemble.trained_parsers import (
     training_seconds,
 )
 from tk_spacy.parallel.executor import Surroundings, Task
+from tk_spacy.parallel.plain_data import files_of
 from tk_spacy.parsers.base import Trainable
 from tk_spacy.treebank.sentence import Sentence
 
@@ -62,7 +63,14 @@ class TrainingJob:
     def task(self) -> Task:
         """The training; it reports the share that is done."""
         words = sum(map(len, self.train))
-        return Task(name=self.name, work=_train, args=(self,), cost=self.spec.seconds(words))
+        return Task(
+            name=self.name,
+            work=_train,
+            args=(self,),
+            cost=self.spec.seconds(words),
+            reads=files_of(self.spec),
+            writes=(self.directory,),
+        )
 
     @property
     def seconds(self) -> float:

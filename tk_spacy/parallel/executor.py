@@ -19,9 +19,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
 from tk_spacy.errors import UserError
@@ -46,6 +48,19 @@ class TaskError(RuntimeError):
         self.killed = killed
 
 
+class TasksFailed(TaskError):
+    """Some tasks failed by faults of the program, and all that did not wait for them are done.
+
+    failed: by the name of each such task, its error, one line.  not_done: names of the tasks that
+    waited for them.
+    """
+
+    def __init__(self, failed: Mapping[str, str], not_done: Sequence[str] = ()) -> None:
+        self.failed, self.not_done = dict(failed), tuple(not_done)
+        text = "; ".join(f"{name} failed: {error}" for name, error in self.failed.items())
+        super().__init__(f"{text}; not done: {', '.join(not_done)}" if not_done else text)
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a task finds where it runs.
@@ -67,6 +82,8 @@ class Task:
     work: a function of a module, called with its `Surroundings` and args; returns plain data.
     cost: about how long it takes, in any unit; the results do not depend on it.
     after: names of earlier tasks that must be done before.
+    reads: files and directories that it needs, for executors whose workers do not see them.
+    writes: those that it makes, or removes.
     """
 
     name: str
@@ -74,6 +91,8 @@ class Task:
     args: tuple[Any, ...] = ()
     cost: float = 1.0
     after: tuple[str, ...] = ()
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
 
 
 class Executor(ABC):
@@ -104,7 +123,7 @@ class LocalExecutor(Executor):
         self, tasks: Sequence[Task], *, setup: Setup | None = None, report: TaskReport | None = None
     ) -> Iterator[tuple[str, Any]]:
         """See `Executor.run`; an error of a task is raised as it is, with its own traceback."""
-        _check(tasks)
+        check_tasks(tasks)
         shared = None if setup is None or not tasks else setup(self.n_threads)
         for task in tasks:
 
@@ -129,7 +148,7 @@ class ProcessExecutor(Executor):
         self, tasks: Sequence[Task], *, setup: Setup | None = None, report: TaskReport | None = None
     ) -> Iterator[tuple[str, Any]]:
         """See `Executor.run`."""
-        queue = _Queue(tasks)
+        queue = TaskQueue(tasks)
         workers: list[_Worker] = []
         home = os.getpid()
         try:
@@ -154,11 +173,11 @@ class ProcessExecutor(Executor):
             if os.getpid() == home:  # a copy in a forked process leaves them alone
                 stop_processes([(worker.process, worker.connection) for worker in workers])
 
-    def _hand_out(self, queue: _Queue, workers: list[_Worker], setup: Setup | None) -> None:
+    def _hand_out(self, queue: TaskQueue, workers: list[_Worker], setup: Setup | None) -> None:
         idle = [worker for worker in workers if worker.task is None]
         # All are started before the first gets its task, which may wait for its imports to end.
         while len(idle) < len(queue.ready) and len(workers) < self.processes:
-            with _threads_each(self.n_threads), spawning():
+            with threads_of_children(self.n_threads), spawning():
                 idle.append(_Worker.start(setup, self.n_threads))
                 workers.append(idle[-1])  # before Ctrl-C can be heard, which ends all of them
         for worker in idle[: len(queue.ready)]:
@@ -170,12 +189,33 @@ def make_executor(
 ) -> Executor:
     """The executor that suits tasks: one process each on threads_each where two can run at a time.
 
-    Else this process, on n_threads.
+    Else this process, on n_threads.  Where `executing` names one, it is that.
     """
+    chosen = _CHOSEN.get()
+    if chosen is not None and tasks:
+        return chosen
     at_a_time = sum(not task.after for task in tasks)
     if processes > 1 and at_a_time > 1:
         return ProcessExecutor(min(processes, at_a_time), threads_each)
     return LocalExecutor(n_threads)
+
+
+_CHOSEN: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+@contextmanager
+def executing(executor: Executor | None) -> Iterator[None]:
+    """Have all tasks within done by this executor, whatever they are; None changes nothing."""
+    token = _CHOSEN.set(executor if executor is not None else _CHOSEN.get())
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def chosen_executor() -> Executor | None:
+    """The one that `executing` names, None outside of it."""
+    return _CHOSEN.get()
 
 
 def run_all(
@@ -192,12 +232,15 @@ def run_all(
 # Which task is next
 
 
-class _Queue:
-    """The tasks that are not yet done; `ready` holds those that can begin, the first one first."""
+class TaskQueue:
+    """The tasks that are not yet done; `ready` holds those that can begin, the first one first.
+
+    weight: by name, the cost of a task and of the longest chain of tasks that wait for it.
+    """
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        _check(tasks)
-        self._weight = _weights(tasks)
+        check_tasks(tasks)
+        self.weight = _weights(tasks)
         self._place = {task.name: i for i, task in enumerate(tasks)}
         self._waiting = {task.name: (task, set(task.after)) for task in tasks}
         self.unfinished = set(self._place)
@@ -218,7 +261,7 @@ class _Queue:
         if not free:
             return
         self.ready += free
-        self.ready.sort(key=lambda task: (-self._weight[task.name], self._place[task.name]))
+        self.ready.sort(key=lambda task: (-self.weight[task.name], self._place[task.name]))
 
 
 def _weights(tasks: Sequence[Task]) -> dict[str, float]:
@@ -231,7 +274,8 @@ def _weights(tasks: Sequence[Task]) -> dict[str, float]:
     return weight
 
 
-def _check(tasks: Sequence[Task]) -> None:
+def check_tasks(tasks: Sequence[Task]) -> None:
+    """Raises ValueError for tasks of one name, or that wait for none that stands before them."""
     seen: set[str] = set()
     for task in tasks:
         if task.name in seen:
@@ -358,7 +402,7 @@ def send_error(connection: Connection, error: Exception) -> None:
 
 
 @contextmanager
-def _threads_each(n_threads: int) -> Iterator[None]:
+def threads_of_children(n_threads: int) -> Iterator[None]:
     """Spawned processes read these when they load BLAS and OpenMP."""
     before: Mapping[str, str | None] = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(n_threads)))

@@ -308,7 +308,12 @@ def _work_on_files(
                 results[inputs[0]] = worker.do_file(todo[0], partial(tell.add, todo[0]))
                 records.finish(todo[0].target)
             elif todo:
-                for job, result in run_jobs(opener, worker, todo, tell, processes, n_threads):
+                others = parser_files or ExternalFiles()
+                for job, result in run_jobs(
+                    opener, worker, todo, tell, processes, n_threads,
+                    shared=[model] if model.exists() else [],
+                    reads=lambda job: (job.input, *others.of(job).values()),
+                ):  # fmt: skip
                     results[job.input] = result
                     if result.status == "done":
                         records.finish(job.target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from tk_spacy.errors import UserError
 from tk_spacy.parallel.executor import (
@@ -12,6 +13,8 @@ from tk_spacy.parallel.executor import (
     Surroundings,
     Task,
     TaskError,
+    TasksFailed,
+    chosen_executor,
 )
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job
@@ -47,21 +50,44 @@ def run_jobs(
     tell: Counter,
     processes: int,
     n_threads: int | None,
+    *,
+    shared: Sequence[Path] = (),
+    reads: Callable[[Job], Sequence[Path]] = lambda job: (job.input,),
 ) -> Iterator[tuple[Job, FileResult]]:
-    """Each job and its result, as it ends.  Each process loads the model once."""
+    """Each job and its result, as it ends.  Each process loads the model once.
+
+    shared: files that all jobs need.  reads: those of one.
+    """
     by_name = {str(job.input): job for job in jobs}
-    tasks = [Task(name, _do_file, (job,), cost=tell.size[job]) for name, job in by_name.items()]
+    cluster = chosen_executor()
+    work = _do_file if cluster is None else _do_file_or_fail
+    tasks = [
+        Task(
+            name, work, (job,), cost=tell.size[job], reads=(*shared, *reads(job)),
+            writes=(job.target,),
+        )
+        for name, job in by_name.items()
+    ]  # fmt: skip
     executor: Executor = LocalExecutor(n_threads)
     setup: Callable[[int | None], FileWorker] = lambda _: worker  # noqa: E731  (stays here)
-    if processes > 1 and len(jobs) > 1:
+    if cluster is not None:
+        executor, setup = cluster, opener
+    elif processes > 1 and len(jobs) > 1:
         threads = max(1, effective_n_threads(n_threads) // processes)
         executor, setup = ProcessExecutor(min(processes, len(jobs)), threads), opener
     try:
         for name, result in executor.run(
             tasks, setup=setup, report=lambda name, done: tell.add(by_name[name], done)
         ):
-            tell.finish(by_name[name])
-            yield by_name[name], result
+            job = by_name[name]
+            tell.finish(job)
+            result.input, result.target = str(job.input), str(job.target)
+            yield job, result
+    except TasksFailed as error:
+        for name, text in error.failed.items():
+            job = by_name[name]
+            reason = f"{job.input}: {text}"
+            yield job, FileResult(str(job.input), str(job.target), status="failed", error=reason)
     except TaskError as error:
         cure = ", so run again with fewer processes" if error.killed else ""
         raise UserError(f"{error}; finished files are kept{cure}") from error
@@ -70,3 +96,9 @@ def run_jobs(
 def _do_file(here: Surroundings, job: Job) -> FileResult:
     worker: FileWorker = here.shared
     return worker.try_file(job, here.report)
+
+
+def _do_file_or_fail(here: Surroundings, job: Job) -> FileResult:
+    """The same, but a fault that is not the user's is for the executor, which tries again."""
+    worker: FileWorker = here.shared
+    return worker.try_file(job, here.report, mistakes_alone=True)

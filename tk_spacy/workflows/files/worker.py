@@ -87,16 +87,22 @@ class FileWorker(ABC):
     def do_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
         """Work on a file.  Raises UserError where it cannot be read or written."""
 
-    def try_file(self, job: Job, report: SentenceReport | None = None) -> FileResult:
-        """The same, but a failure is part of the result."""
+    def try_file(
+        self, job: Job, report: SentenceReport | None = None, *, mistakes_alone: bool = False
+    ) -> FileResult:
+        """The same, but a failure is part of the result; with mistakes_alone the user's alone."""
         try:
             job.target.parent.mkdir(parents=True, exist_ok=True)
             return self.do_file(job, report)
         except UserError as error:
             reason = str(error)
         except OSError as error:
+            if mistakes_alone:
+                raise
             reason = f"{job.target}: {error.strerror or error}"
         except Exception as error:
+            if mistakes_alone:
+                raise
             # A fault of ours, but hours of other files must not be lost to it.
             reason = f"{job.input}: {type(error).__name__}: {error}"
         return FileResult(str(job.input), str(job.target), status="failed", error=reason)

@@ -179,7 +179,7 @@ def _jobs(options: TrainOptions) -> list[TrainOptions]:
 
 def _known(job: TrainOptions, progress: Progress) -> TreebankResult | None:
     """The result where the model is there already, None where it is to be trained."""
-    report = _report_of_the_same(job)
+    report = report_of_the_same(job)
     name = job.output.name
     if report is not None:
         progress.note(f"{job.output} is up to date: the same files, settings and version")
@@ -198,7 +198,7 @@ def _trained(job: TrainOptions, progress: Progress) -> TreebankResult:
     return TreebankResult(name=job.output.name, model=job.output, status="trained", report=report)
 
 
-def _report_of_the_same(job: TrainOptions) -> TrainReport | None:
+def report_of_the_same(job: TrainOptions) -> TrainReport | None:
     """The report of the model that is there already, if this training would make the same again."""
     found = find_training_set(job)
     try:

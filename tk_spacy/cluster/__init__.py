@@ -1,0 +1,1 @@
+"""Tasks on the workers of a Dask cluster: this machine's, or many machines'."""
