@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ def cluster(notes: list[str]) -> Iterator[DaskExecutor]:
     with connected("local:2", note=notes.append) as executor:
         assert executor is not None
         yield executor
+
+
+def bytes_of(here: Surroundings, text: bytes) -> bytes:
+    return text + b"x"
 
 
 def double(here: Surroundings, number: int) -> int:
@@ -98,6 +103,17 @@ def process(here: Surroundings) -> tuple[int, int | None, Any]:
 
 def shared_state(n_threads: int | None) -> tuple[int, int | None]:
     return os.getpid(), n_threads
+
+
+def test_no_thread_is_left_that_forbids_to_fork() -> None:
+    pytest.importorskip("distributed", reason="needs tk-spacy[cluster]")
+    before = set(threading.enumerate())
+    with connected("local:1") as executor:
+        # So large that it is packed in a thread of its own.
+        large = run_all(executor, [Task("large", bytes_of, (b"x" * 20_000_000,))])
+        assert large == {"large": b"x" * 20_000_001}
+        assert set(threading.enumerate()) > before
+    assert set(threading.enumerate()) <= before
 
 
 def test_cluster_gives_the_results_and_reports_of_one_process(cluster: DaskExecutor) -> None:

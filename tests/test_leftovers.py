@@ -119,23 +119,24 @@ def test_a_writer_at_work_is_left_alone(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "pid", "is_locked", "stays"),
+    ("host", "whose", "is_locked", "stays"),
     [
-        (None, GONE, False, False),
-        (None, GONE, True, True),
-        (None, os.getppid(), False, True),  # it may be about to lock it
-        (None, os.getpid(), False, False),  # of an earlier process of this number
-        (None, os.getpid(), True, True),  # of another thread
-        (ELSEWHERE, os.getppid(), False, False),
-        (ELSEWHERE, GONE, True, True),
+        (None, "gone", False, False),
+        (None, "gone", True, True),
+        (None, "parent", False, True),  # it may be about to lock it
+        (None, "own", False, False),  # of an earlier process of this number
+        (None, "own", True, True),  # of another thread
+        (ELSEWHERE, "parent", False, False),
+        (ELSEWHERE, "gone", True, True),
     ],
 )
 @pytest.mark.parametrize("is_directory", [True, False])
 def test_what_is_removed(
-    tmp_path: Path, host: str | None, pid: int, is_locked: bool, stays: bool, is_directory: bool
+    tmp_path: Path, host: str | None, whose: str, is_locked: bool, stays: bool, is_directory: bool
 ) -> None:
+    pids = {"gone": GONE, "parent": os.getppid(), "own": os.getpid()}
     target = tmp_path / "a"
-    path = left(target, host=host, pid=pid)
+    path = left(target, host=host, pid=pids[whose])
     if is_directory:
         path.mkdir()
         (path / "half").touch()

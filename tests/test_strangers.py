@@ -116,8 +116,10 @@ def test_no_pickle_is_read() -> None:
     np.save(single, np.array([None], dtype=object))
     with pytest.raises(ClaimError, match="no array of numbers"):
         check_npy(single.getvalue())
-    # Nor can a later change read one unnoticed: only own processes exchange pickles.
-    for path in sorted((ROOT / "tk_spacy").rglob("*.py")):
+    # Nor can a later change read one unnoticed: only own processes exchange pickles, and those of
+    # a cluster, which are no files.
+    talks = {ROOT / "tk_spacy/parallel/plain_data.py", *(ROOT / "tk_spacy/cluster").glob("*.py")}
+    for path in sorted({*(ROOT / "tk_spacy").rglob("*.py")} - talks):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):

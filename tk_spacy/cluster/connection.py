@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from tk_spacy.cluster.executor import TRIES, DaskExecutor
 from tk_spacy.errors import OptionError, UserError
@@ -43,6 +46,7 @@ def connected(
             f"--cluster {address} needs Dask; install it: pip install 'tk-spacy[cluster]'"
         ) from error
     with ExitStack() as stack:
+        stack.callback(_end_idle_threads)
         stack.enter_context(
             dask.config.set(
                 {
@@ -65,6 +69,8 @@ def connected(
         else:
             address_of = address
         try:
+            if local is None:  # a client that finds nobody leaves threads of its own behind
+                _knock(address)
             client = distributed.Client(
                 address_of, timeout=SECONDS_TO_CONNECT, set_as_default=False
             )
@@ -85,6 +91,31 @@ def connected(
 def _closed(client: Any) -> None:
     with suppress(OSError, TimeoutError):
         client.close()
+
+
+def _end_idle_threads() -> None:
+    """End the threads that distributed keeps for the next client: no process is forked beside any.
+
+    It has no public way for that; where it keeps none under these names, nothing is done.
+    """
+    from distributed import Client, Future, utils  # noqa: PLC0415  (an extra)
+
+    if any(client.status != "closed" for client in getattr(Client, "_instances", ())):
+        return  # of somebody else, who may be about to use them
+    for place, name, new in (
+        (Future, "_cb_executor", None),
+        (utils, "_offload_executor", ThreadPoolExecutor(1, thread_name_prefix="Dask-Offload")),
+    ):
+        pool = getattr(place, name, None)
+        if isinstance(pool, ThreadPoolExecutor):
+            setattr(place, name, new)
+            pool.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError, of which TimeoutError is one, where nobody listens at an address."""
+    place = urlsplit(address)
+    socket.create_connection((place.hostname, place.port), timeout=SECONDS_TO_CONNECT).close()
 
 
 @contextmanager

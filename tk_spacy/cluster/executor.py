@@ -257,7 +257,7 @@ class _Run:
         return None
 
     def _submit(self, task: Task) -> None:
-        from tk_spacy.cluster.worker import Order, do  # noqa: PLC0415  (imports distributed)
+        from tk_spacy.cluster.worker import Order, do  # noqa: PLC0415  (only for a cluster)
 
         number = self._number[task.name]
         travels = not self._executor.shared_files
@@ -280,7 +280,7 @@ class _Run:
 
     def _content(self, path: Path) -> Any:
         """A file's content at the workers; sent once, as long as no task writes the file."""
-        from tk_spacy.cluster.worker import content  # noqa: PLC0415  (imports distributed)
+        from tk_spacy.cluster.worker import content  # noqa: PLC0415  (only for a cluster)
 
         place = Path(absolute_path(path))
         if place not in self._contents:

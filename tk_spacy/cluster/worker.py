@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from distributed import get_worker
-
 from tk_spacy.about import __version__
 from tk_spacy.cluster.travel import (
     as_called,
@@ -176,7 +174,7 @@ class _Reports:
     """Sends what a task tells, some at a time; ends a task that nobody wants any more."""
 
     def __init__(self, order: Order) -> None:
-        self._order, self._worker = order, get_worker()
+        self._order, self._worker = order, _worker()
         self._values: list[Any] = []
         self._sent = time.monotonic()
         self._send("begun", self._worker.address)
@@ -203,4 +201,10 @@ class _Reports:
 
 
 def _address() -> str:
-    return str(get_worker().address)
+    return str(_worker().address)
+
+
+def _worker() -> Any:
+    from distributed import get_worker  # noqa: PLC0415  (an extra)
+
+    return get_worker()
