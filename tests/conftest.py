@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return LoadFileScheduling(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of a thread that a test leaves at work no later test could tell, but none could fork."""
+    before = set(threading.enumerate())
+    yield
+    if "cluster" in request.fixturenames:
+        return  # it has some until its end
+    left = set(threading.enumerate()) - before
+    for thread in left:
+        thread.join(timeout=10)
+    assert not [thread for thread in left if thread.is_alive()]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -27,6 +27,7 @@ from tk_spacy.parallel.executor import (
     make_executor,
     run_all,
 )
+from tk_spacy.parallel.plain_data import files_of
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +276,13 @@ def test_files_travel_whole(tmp_path: Path) -> None:
         write_files(target, None)
         assert not target.exists()
     assert pack_files(tmp_path / "nothing") is None
+
+
+def test_what_is_no_plain_data_names_no_files(tmp_path: Path) -> None:
+    class Local:  # which no other process could open
+        path = tmp_path
+
+    there, missing = tmp_path / "a", tmp_path / "b"
+    there.touch()
+    assert files_of((1, [there, missing], {"x": there})) == (there,)
+    assert files_of(Local()) == files_of((there, lambda: None)) == ()

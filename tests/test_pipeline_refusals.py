@@ -157,8 +157,9 @@ def test_pipeline_refuses_an_output_without_permission(tmp_path: Path) -> None:
 def test_pipeline_refuses_places_before_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match=r"cannot be written: .*File name too long"):
-        make_plan(options(tmp_path / ("x" * 250)))
+    for length in (256, 252):  # of the model, and of its work directory
+        with pytest.raises(UserError, match=r"x+(\.work)?: cannot be written: File name too long;"):
+            make_plan(options(tmp_path / ("x" * length)))
     (tmp_path / "mount").mkdir()
     monkeypatch.setattr(Path, "is_mount", lambda path: path.name == "mount")
     with pytest.raises(UserError, match="a mount point cannot be replaced"):

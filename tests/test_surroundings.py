@@ -155,10 +155,9 @@ def test_errors_without_a_file_have_a_cure(
 
 
 def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The program with this environment and no other."""
-    found = {"PYTHONPATH": str(Path(__file__).parents[1]), **environment}
-    command = [sys.executable, "-m", "tk_spacy", *map(str, words)]
-    return subprocess.run(command, env=found, capture_output=True, text=True, check=False)
+    """The installed program with this environment and no other."""
+    command = [sys.executable, "-P", "-m", "tk_spacy", *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_neither_home_nor_locale(tmp_path: Path) -> None:

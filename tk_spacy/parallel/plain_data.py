@@ -25,7 +25,10 @@ class PathPickler(pickle.Pickler):
 
 
 def files_of(value: Any) -> tuple[Path, ...]:
-    """The files and directories that plain data names by paths, as far as they are there."""
+    """The files and directories that plain data names by paths, as far as they are there.
+
+    None of what is no plain data, and so goes to no other process.
+    """
     found: dict[Path, None] = {}
 
     def note(path: PurePath) -> Any:
@@ -33,5 +36,8 @@ def files_of(value: Any) -> tuple[Path, ...]:
             found[Path(path)] = None
         return NotImplemented
 
-    PathPickler(io.BytesIO(), note).dump(value)
+    try:
+        PathPickler(io.BytesIO(), note).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return ()
     return tuple(found)

@@ -32,6 +32,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         raise UserError(
             f"{path}: a model is a directory, which cannot go to standard output; give its name"
         )
+    check_name(path)
     if path.exists() or path.is_symlink():
         if not path.is_dir():
             raise UserError(f"{path}: a file stands where the model directory is to be written")
@@ -46,6 +47,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
 def check_work_directory(path: Path) -> None:
     """Raises UserError unless work can be kept there, and nobody works there now."""
+    check_name(path)
     if path.exists():
         if not path.is_dir():
             raise UserError(f"{path}: a file stands where the work directory is to be")
@@ -63,6 +65,16 @@ def check_outside(output: Path, kept: Iterable[Path]) -> None:
     for path in kept:
         if path.resolve().is_relative_to(output.resolve()):
             raise UserError(f"{path}: lies in the output {output}; choose another output")
+
+
+def check_name(path: Path) -> None:
+    """Raises UserError for a name that no file can have, such as one that is too long."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # which others look at
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; {cure_of(error)}") from error
 
 
 def check_writable(path: Path) -> None:
