@@ -47,11 +47,19 @@ def mistake(here: Surroundings) -> None:
     raise TreebankError("a.conllu", 3, "is broken")
 
 
+class Unreadable:
+    """Can be pickled, but not read again."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("no number",)
+
+
 class Odd(Exception):
-    """Cannot be unpickled: it is made from two arguments, but keeps one."""
+    """Cannot be unpickled: neither what it is made from, nor what it keeps."""
 
     def __init__(self, a: str, b: str) -> None:
         super().__init__(a + b)
+        self.kept = Unreadable()  # some libraries change how errors are pickled, not this
 
 
 def fault(here: Surroundings) -> None:

@@ -120,8 +120,8 @@ def reference_input(schema, golds, lists, items, settings):
                     fields, rows, every, np.ones_like(every), type_code(type_name), counts
                 )
             features = {int(f): float(counts[f]) for f in np.flatnonzero(counts)}
-            if item.list_features:
-                named = zip(item.list_features.names, item.encoded.listed[j], strict=True)
+            if items.list_features:
+                named = zip(items.list_features.names, item.encoded.listed[j], strict=True)
                 features |= {name: float(value) for name, value in named}
             manual.append(Counter(features))
         out.append(
@@ -294,7 +294,7 @@ def test_learner_refuses_more_steps_than_announced():
     schema = Schema.fit(golds)
     settings = Settings(bits=12)
     item = prepare_lists(schema, golds, lists, settings)[0]
-    item.reset()
+    item.remembered.reset()
     learner = Learner(
         kernel_parts=("arc",),
         manual_parts=(),

@@ -36,6 +36,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.kbest.candidates import CandidateList, LabelInventory
 from tk_spacy.kbest.reader import read_kbest
 from tk_spacy.kbest.sources import ArcScorer
+from tk_spacy.kbest.stored_lists import StoredLists
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.executor import (
     Executor,
@@ -135,7 +136,7 @@ def jackknife(
     progress: Callable[[FoldProgress], None] | None = None,
     note: Callable[[str], None] | None = None,
     beside: Sequence[Task] = (),
-) -> list[CandidateList]:
+) -> StoredLists:
     """One candidate list for each training sentence, in order.
 
     sentences: with trees.
@@ -182,7 +183,7 @@ def jackknife(
     _run(tasks, executor, report)
     inventory = LabelInventory() if inventory is None else inventory
     readers = [read_kbest(job.file(".conllu"), inventory=inventory, k=k) for job in jobs]
-    lists = []
+    lists = StoredLists()
     for sentence, number in zip(sentences, numbers, strict=True):
         found, trees = next(readers[number])
         if found.forms != sentence.forms:

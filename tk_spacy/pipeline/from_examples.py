@@ -177,7 +177,7 @@ def lists_from_file(
     sources: Sequence[str],
     inventory: LabelInventory,
     k: int,
-) -> list[CandidateList]:
+) -> Sequence[CandidateList]:
     """The lists of a k-best file, matched to sentences by their words (Docs have no sent_id).
 
     sources: the pipeline's parsers, the main one first.
@@ -212,7 +212,7 @@ def _jackknifed(
     inventory: LabelInventory,
     n_threads: int | None,
     report: LineReport,
-) -> list[CandidateList]:
+) -> Sequence[CandidateList]:
     seen: set[tuple[int | None, str, str]] = set()
 
     def on_progress(state: FoldProgress) -> None:

@@ -22,7 +22,6 @@ from tk_spacy.features.list_features import ListFeatures
 from tk_spacy.features.schema import Schema
 from tk_spacy.kbest.arc_probabilities import ArcProbabilities
 from tk_spacy.kbest.candidates import CandidateList, in_batches
-from tk_spacy.kernels.support_log import Mark
 from tk_spacy.parallel.threads import effective_n_threads
 from tk_spacy.reranker.calibration import Calibration, HeldOut
 from tk_spacy.reranker.cascade import Cascade, Seen, right_words
@@ -37,7 +36,7 @@ from tk_spacy.reranker.learner import Learner
 from tk_spacy.reranker.model import Reranker
 from tk_spacy.reranker.penalties import Penalties, tune_penalties
 from tk_spacy.reranker.settings import Settings
-from tk_spacy.reranker.training_list import TrainingList
+from tk_spacy.reranker.training_list import TrainingLists
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.utils.array_types import Float64
 
@@ -48,6 +47,8 @@ CALIBRATION_FOLDS = 3
 
 CHUNK = 64
 """Lists whose kernel scores are brought up to date in one parallel pass."""
+LEVELLED = 4096
+"""The same before lists are shuffled, when all of them are."""
 
 StageReport = Callable[[str, int, int], None]
 """Called with a stage's name, the steps done and their number."""
@@ -74,10 +75,11 @@ def prepare_lists(
     sentences: Sequence[Sentence],
     lists: Sequence[CandidateList],
     settings: Settings,
-) -> list[TrainingList]:
+) -> TrainingLists:
     """Encode gold sentences and their candidate lists, aligned, for training.
 
-    Lists of a single tree teach nothing and are left out, unless the settings count them as steps.
+    Where they are many, memory holds a few alone.  Lists of a single tree teach nothing and are
+    left out, unless the settings count them as steps.
     Raises UserError where no list has more.
     """
     if len(sentences) != len(lists):
@@ -91,30 +93,24 @@ def prepare_lists(
         manual_parts=settings.manual_parts,
         list_features=list_features,
     )
-    kept: list[tuple[Sentence, CandidateList]] = []
-    learnt: list[tuple[int, Float64, int]] = []
-    for i, (sentence, candidates) in enumerate(zip(sentences, lists, strict=True)):
-        trees = with_gold(sentence, candidates) if settings.add_gold else candidates
-        if len(trees) < 2 and not settings.count_single:
-            continue
-        oracle = trees.oracle(sentence)
-        wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)
-        if settings.loss == "labelled":
-            wrong += (trees.labels != trees.labels[oracle]).sum(axis=1)
-        kept.append((sentence, trees))
-        learnt.append((i, wrong, oracle))
-    prepared = [
-        TrainingList(
-            index=i,
-            encoded=encoded,
-            loss=wrong,
-            oracle=oracle,
-            mark=Mark(0, (), 0),
-            list_features=list_features,
-        )
-        for (i, wrong, oracle), encoded in zip(learnt, encoder.encode_all(kept), strict=True)
-    ]
-    if all(item.encoded.n_candidates < 2 for item in prepared):
+    prepared = TrainingLists(list_features)
+    given = zip(range(len(lists)), sentences, lists, strict=True)
+    for some in in_batches(given, lambda item: item[2].heads.size):
+        kept: list[tuple[Sentence, CandidateList]] = []
+        learnt: list[tuple[int, Float64, int]] = []
+        for i, sentence, candidates in some:
+            trees = with_gold(sentence, candidates) if settings.add_gold else candidates
+            if len(trees) < 2 and not settings.count_single:
+                continue
+            oracle = trees.oracle(sentence)
+            wrong = (trees.heads != trees.heads[oracle]).sum(axis=1).astype(np.float64)
+            if settings.loss == "labelled":
+                wrong += (trees.labels != trees.labels[oracle]).sum(axis=1)
+            kept.append((sentence, trees))
+            learnt.append((i, wrong, oracle))
+        for (i, wrong, oracle), encoded in zip(learnt, encoder.encode_all(kept), strict=True):
+            prepared.append(i, encoded, loss=wrong, oracle=oracle)
+    if not prepared.has_choice:
         raise UserError(
             "no candidate list has more than one tree: there is nothing to choose from; ask for "
             "more candidates (k), or give longer lists"
@@ -162,7 +158,7 @@ def _visits(n: int, settings: Settings) -> Iterator[NDArray[np.intp]]:
 
 def learn(
     schema: Schema,
-    items: Sequence[TrainingList],
+    items: TrainingLists,
     settings: Settings,
     *,
     perceptron: bool = False,
@@ -178,7 +174,7 @@ def learn(
     started = time.perf_counter()
     n_threads = effective_n_threads(n_threads)
     total = len(items) * settings.iterations
-    list_features = items[0].list_features
+    list_features = items.list_features
     learner = Learner(
         kernel_parts=settings.kernel_parts,
         manual_parts=settings.manual_parts,
@@ -194,14 +190,15 @@ def learn(
         budget=settings.budget,
         perceptron=perceptron,
     )
-    for item in items:
-        item.reset()
+    for remembered in items.remembered:
+        remembered.reset()
     curve = []
     for order in _visits(len(items), settings):
         before = learner.updates
         if settings.shuffle_seed is not None:
             # Lists of a shuffled chunk were last seen at different times: level them.
-            learner.refresh(items, n_threads=n_threads)
+            for start in range(0, len(items), LEVELLED):
+                learner.refresh(items[start : start + LEVELLED], n_threads=n_threads)
         for start in range(0, len(order), CHUNK):
             chunk = [items[i] for i in order[start : start + CHUNK]]
             learner.refresh(chunk, n_threads=n_threads)
@@ -210,7 +207,8 @@ def learn(
             if progress is not None:
                 progress(learner.steps, total)
         curve.append(round(100 * (learner.updates - before) / len(items), 3))
-        learner.support.forget(min((item.mark for item in items), key=lambda mark: mark.updates))
+        marks = (remembered.mark for remembered in items.remembered)
+        learner.support.forget(min(marks, key=lambda mark: mark.updates))
     support = learner.support.freeze()
     reranker = Reranker(
         schema=schema,
@@ -222,7 +220,7 @@ def learn(
     )
     stats = TrainingStats(
         sentences=len(items),
-        mean_length=float(np.mean([len(item.encoded.sentence) for item in items])),
+        mean_length=items.mean_length,
         support_parts=len(support),
         updates=learner.updates,
         seconds=time.perf_counter() - started,
@@ -308,17 +306,18 @@ def train_reranker(
         found: list[tuple[int, Float64]] = []
         parts = tuning_parts(len(lists), folds, seed=seed)
         for number, held in enumerate(parts):
-            away = set(held.tolist())
-            rest = [item for item in items if item.index not in away]
-            if all(item.encoded.n_candidates < 2 for item in rest):
+            rest = items.without(set(held.tolist()))
+            if not rest.has_choice:
                 continue
 
             def on_step(done: int, total: int, before: int = number) -> None:
                 report(stage, before * total + done, len(parts) * total)
 
             scout, _ = learn(schema, rest, settings, n_threads=n_threads, progress=on_step)
-            pairs = [(sentences[i], lists[i]) for i in held]
-            scores = scout.batch_scores(pairs, n_threads=n_threads)
+            scores: list[Float64] = []
+            pairs = ((sentences[i], lists[i]) for i in held)
+            for some in in_batches(pairs, lambda pair: pair[1].heads.size):
+                scores += scout.batch_scores(some, n_threads=n_threads)
             found += zip(held.tolist(), scores, strict=True)
         return found
 

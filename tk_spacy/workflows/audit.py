@@ -19,6 +19,7 @@ from tk_spacy.audit.tables import read_table, write_table
 from tk_spacy.audit.words import Words, name_of
 from tk_spacy.errors import OptionError, UserError
 from tk_spacy.treebank.conllu import Sentence, load_treebank, write_conllu
+from tk_spacy.utils.array_store import arrays_stored_beside
 from tk_spacy.utils.progress import Progress, Stages
 from tk_spacy.utils.tables import Column, Table
 from tk_spacy.utils.timing import Meter
@@ -219,6 +220,7 @@ def audit(
             first = outputs[0] if outputs else None
             place = place_of_work(first, None if workdir is None else Path(workdir))
             work = held.enter_context(place)
+            held.enter_context(arrays_stored_beside(work))
             parsed = jackknifed(run, words, parsers, place=work, processes=processes)
         found = _judged(run, words, parsed, ignored=fitting, most=most)
         write_outputs({path: _written(found, path.suffix, inputs, parsers) for path in outputs})

@@ -25,10 +25,12 @@ from tk_spacy.ensemble.combiner.learning import arc_log_probabilities, learn_arc
 from tk_spacy.ensemble.combiner.list_trees import extended_rows
 from tk_spacy.ensemble.combiner.reparsing import best_trees
 from tk_spacy.errors import UserError
-from tk_spacy.kbest.candidates import CandidateList
+from tk_spacy.kbest.candidates import CandidateList, in_batches
 from tk_spacy.kbest.long_sentences import WHOLE_WORDS
 from tk_spacy.kbest.passes import in_passes
+from tk_spacy.kbest.stored_lists import StoredLists
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_store import ArrayStore
 from tk_spacy.utils.array_types import Float64, Int32
 from tk_spacy.utils.stored_values import stored_entry, stored_list, stored_number
 
@@ -39,6 +41,8 @@ RATE, HASHED_RATE = 0.05, 0.03
 FOLDS = 5
 ADDED_TREES = 10
 """Trees that the combiner adds to a list, at most."""
+COLUMNS, ROWS = 8, 1 << 16
+"""Of the arcs' features, that are worked on at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -65,7 +69,7 @@ class ArcCombiner:
         cls, gold: Sequence[Sentence], lists: Sequence[CandidateList], *, epochs: int = EPOCHS
     ) -> ArcCombiner:
         """Learn from gold trees and their lists, aligned, of parsers that did not see them."""
-        return cls._learn(*_encode(gold, lists), range(len(gold)), epochs=epochs)
+        return cls._learn(*_lessons(gold, lists), range(len(gold)), epochs=epochs)
 
     @classmethod
     def fit_apart(
@@ -76,24 +80,23 @@ class ArcCombiner:
         folds: int = FOLDS,
         epochs: int = EPOCHS,
         progress: Callable[[int, int], None] | None = None,
-    ) -> tuple[ArcCombiner, list[CandidateList]]:
+    ) -> tuple[ArcCombiner, StoredLists]:
         """As `fit`, and the same lists extended, each by a combiner that did not learn from it.
 
         folds: consecutive parts of the lists that are held out in turn.
         """
         report = progress or (lambda done, total: None)
         steps = min(folds, len(lists)) + 1
-        features, tables = _encode(gold, lists)
-        extended: list[CandidateList] = []
+        features, lessons = _lessons(gold, lists)
+        extended = StoredLists()
         for apart, held in cls._apart(
-            features, tables, folds=folds, epochs=epochs,
+            features, lessons, folds=folds, epochs=epochs,
             progress=lambda done, _: report(done, steps),
         ):  # fmt: skip
-            for some in in_passes(held, [lists[i] for i in held]):
-                extended += apart._extended(
-                    [tables[i].table for i in some], [lists[i] for i in some], ADDED_TREES
-                )
-        combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)
+            given = ((gold[i], lists[i]) for i in held)
+            for some in in_batches(given, lambda pair: pair[1].heads.size):
+                extended.extend(apart.extended_all(some))
+        combiner = cls._learn(features, lessons, range(len(lists)), epochs=epochs)
         report(steps, steps)
         return combiner, extended
 
@@ -111,32 +114,33 @@ class ArcCombiner:
 
         The other parameters are those of `fit_apart`.
         """
-        features, tables = _encode(gold, lists)
+        features, lessons = _lessons(gold, lists)
         for apart, held in cls._apart(
-            features, tables, folds=folds, epochs=epochs, progress=progress
+            features, lessons, folds=folds, epochs=epochs, progress=progress
         ):
-            for i in held:
-                table = tables[i].table
-                yield table.arcs, apart._log_probabilities([table])
+            given = ((gold[i], lists[i]) for i in held)
+            for some in in_batches(given, lambda pair: pair[1].heads.size):
+                for table in features.encode_all(some):
+                    yield table.arcs, apart._log_probabilities([table])
 
     @classmethod
     def _apart(
         cls,
         features: ArcFeatures,
-        tables: Sequence[_Taught],
+        lessons: ArrayStore,
         *,
         folds: int,
         epochs: int,
         progress: Callable[[int, int], None] | None,
     ) -> Iterator[tuple[ArcCombiner, list[int]]]:
         """The numbers of all lists in order, with combiners that did not learn from them."""
-        if len(tables) < 2:
+        if len(lessons) < 2:
             raise UserError("training needs at least two candidate lists")
-        parts = np.array_split(np.arange(len(tables)), min(folds, len(tables)))
+        parts = np.array_split(np.arange(len(lessons)), min(folds, len(lessons)))
         for number, held in enumerate(parts, start=1):
             away = set(held.tolist())
-            rest = [i for i in range(len(tables)) if i not in away]
-            yield cls._learn(features, tables, rest, epochs=epochs), held.tolist()
+            rest = [i for i in range(len(lessons)) if i not in away]
+            yield cls._learn(features, lessons, rest, epochs=epochs), held.tolist()
             if progress is not None:
                 progress(number, len(parts))
 
@@ -144,32 +148,30 @@ class ArcCombiner:
     def _learn(
         cls,
         features: ArcFeatures,
-        tables: Sequence[_Taught],
+        lessons: ArrayStore,
         which: Iterable[int],
         *,
         epochs: int,
     ) -> ArcCombiner:
-        chosen = [tables[i] for i in which]
-        dense = np.concatenate([item.dense for item in chosen])
+        """lessons: see `_lessons`; which: of them it learns from."""
+        chosen = [lessons[i] for i in which]
+        dense = np.concatenate([item[0] for item in chosen])
         if not len(dense):  # no word has a choice, as in sentences of one word
             return cls(
                 features=features,
                 weights=np.zeros(features.width),
                 hashed=np.zeros(1 << BITS),
             )
-        means, deviations = (
-            dense.mean(axis=0, dtype=np.float64),
-            dense.std(axis=0, dtype=np.float64),
-        )
-        # A feature that never varies tells nothing.
-        factors = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-6)
-        offsets = np.cumsum([0, *(len(item.dense) for item in chosen)])
+        factors = _normalize(dense)
+        offsets = np.cumsum([0, *(len(item[0]) for item in chosen)])
         weights, hashed = learn_arcs(
-            np.ascontiguousarray((dense - means) * factors, dtype=np.float32),
-            np.concatenate([item.hashed for item in chosen]),
-            np.concatenate([[0], *(item.counts for item in chosen)]).cumsum().astype(np.int32),
+            dense,
+            np.concatenate([hashed for _, hashed, _, _ in chosen]),
+            np.concatenate([[0], *(counts for _, _, counts, _ in chosen)])
+            .cumsum()
+            .astype(np.int32),
             np.concatenate(
-                [item.gold + start for item, start in zip(chosen, offsets[:-1], strict=True)]
+                [gold + start for (_, _, _, gold), start in zip(chosen, offsets[:-1], strict=True)]
             ).astype(np.int32),
             1 << BITS,
             epochs,
@@ -288,46 +290,53 @@ class ArcCombiner:
         return cls(features=features, weights=np.array(weights, dtype=np.float64), hashed=hashed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Taught:
-    """A list's arcs, and of the words where they compete with the right one among them: its rows.
+def _normalize(dense: NDArray[np.float32]) -> Float64:
+    """Take the mean from each column of float32[m, d], and divide it by its spread, in place.
 
-    counts: int32[w], arcs of each such word.  gold: int32[w], row of its right arc.
+    Returns float64[d], what it was multiplied by: 0 where it never varies and so tells nothing.
     """
-
-    table: ArcTable
-    dense: NDArray[np.float32]
-    hashed: Int32
-    counts: Int32
-    gold: Int32
-
-
-def _encode(
-    gold: Sequence[Sentence], lists: Sequence[CandidateList]
-) -> tuple[ArcFeatures, list[_Taught]]:
-    features = ArcFeatures.fit(lists)
-    taught = []
-    tables = (
-        table
-        for some in in_passes(list(zip(gold, lists, strict=True)), lists)
-        for table in features.encode_all(some)
+    width = dense.shape[1]
+    means = dense.mean(axis=0, dtype=np.float64)
+    # A few columns at a time, as numpy copies them as float64; never one, whose sum has another
+    # order than the sums of several.
+    columns = np.array_split(np.arange(width), -(-width // COLUMNS))
+    deviations = np.concatenate(
+        [dense[:, own[0] : own[-1] + 1].std(axis=0, dtype=np.float64) for own in columns]
     )
-    for sentence, candidates, table in zip(gold, lists, tables, strict=True):
-        arcs = table.arcs
-        labels = candidates.inventory.encode(sentence.deprels, add=False)
-        right = (arcs.heads == sentence.heads[arcs.words]) & (arcs.labels == labels[arcs.words])
-        counts = np.diff(arcs.starts)
-        has_gold = np.zeros(len(counts), dtype=np.bool_)
-        has_gold[arcs.words[right]] = True
-        learned = (has_gold & (counts > 1))[arcs.words]
-        rows = np.flatnonzero(learned)
-        taught.append(
-            _Taught(
-                table=table,
-                dense=table.dense[rows],
-                hashed=table.hashed[rows],
-                counts=counts[has_gold & (counts > 1)].astype(np.int32),
-                gold=np.flatnonzero(right[rows]).astype(np.int32),
+    factors = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 1e-6)
+    for start in range(0, len(dense), ROWS):
+        rows = dense[start : start + ROWS]
+        rows[:] = (rows - means) * factors
+    return factors
+
+
+def _lessons(
+    gold: Sequence[Sentence], lists: Sequence[CandidateList]
+) -> tuple[ArcFeatures, ArrayStore]:
+    """What is learnt from each list: the arcs of words where they compete with the right one.
+
+    A record of each list: dense float32[m, d] and hashed int32[m, h], features of these arcs;
+    counts int32[w], arcs of each such word; gold int32[w], the row of its right arc.
+    """
+    features = ArcFeatures.fit(lists)
+    lessons = ArrayStore()
+    given = zip(gold, lists, strict=True)
+    for some in in_batches(given, lambda pair: pair[1].heads.size):
+        for (sentence, candidates), table in zip(some, features.encode_all(some), strict=True):
+            arcs = table.arcs
+            labels = candidates.inventory.encode(sentence.deprels, add=False)
+            right = (arcs.heads == sentence.heads[arcs.words]) & (arcs.labels == labels[arcs.words])
+            counts = np.diff(arcs.starts)
+            has_gold = np.zeros(len(counts), dtype=np.bool_)
+            has_gold[arcs.words[right]] = True
+            learned = (has_gold & (counts > 1))[arcs.words]
+            rows = np.flatnonzero(learned)
+            lessons.append(
+                (
+                    table.dense[rows],
+                    table.hashed[rows],
+                    counts[has_gold & (counts > 1)].astype(np.int32),
+                    np.flatnonzero(right[rows]).astype(np.int32),
+                )
             )
-        )
-    return features, taught
+    return features, lessons

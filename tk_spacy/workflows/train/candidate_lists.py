@@ -15,6 +15,7 @@ from tk_spacy.errors import UserError
 from tk_spacy.evaluation.report import Curve
 from tk_spacy.kbest.candidates import CandidateList
 from tk_spacy.kbest.sources import ParserSource
+from tk_spacy.kbest.stored_lists import StoredLists
 from tk_spacy.kbest.writer import write_kbest
 from tk_spacy.parallel.threads import available_threads
 from tk_spacy.parsers.external import SUSPICIOUS_LEAD
@@ -37,7 +38,7 @@ class Proposals:
     curves: what the training of each parser on all of train measured as it went, where it did.
     """
 
-    lists: dict[str, list[CandidateList]]
+    lists: dict[str, Sequence[CandidateList]]
     sources: tuple[ParserSource, ...] = ()
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     speeds: dict[str, float] = field(default_factory=dict)
@@ -50,7 +51,9 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
     Where parsers are trained, the caller holds the work directory (`workdir.work_directory`).
     """
     options = plan.options
-    lists = {name: part.lists for name, part in plan.parts.items() if part.lists is not None}
+    lists: dict[str, Sequence[CandidateList]] = {
+        name: part.lists for name, part in plan.parts.items() if part.lists is not None
+    }
     work = options.work_directory
     if plan.trains_parsers:
         train_lists = _train_parsers(run, plan, work)
@@ -68,11 +71,11 @@ def candidate_lists(run: Stages, plan: Plan) -> Proposals:
         if name in lists:
             continue
         words += part.words
-        lists[name] = []
+        lists[name] = found = StoredLists()
         with run.stage(f"candidates of {name}") as report:
             for trees in source.candidates(part.sentences, k=options.list_length):
-                lists[name].append(trees)
-                report(len(lists[name]), len(part.sentences))
+                found.append(trees)
+                report(len(found), len(part.sentences))
     seconds = [*source.seconds, time.perf_counter() - started]
     names = [*(parser.name for parser in plan.parsers), ALL_PARSERS]
     speeds = {name: words / max(taken, 1e-9) for name, taken in zip(names, seconds, strict=True)}
@@ -107,7 +110,7 @@ def seen_notes(plan: Plan, lists: Mapping[str, Sequence[CandidateList]]) -> Iter
         )
 
 
-def _train_parsers(run: Stages, plan: Plan, work: Path) -> list[CandidateList] | None:
+def _train_parsers(run: Stages, plan: Plan, work: Path) -> Sequence[CandidateList] | None:
     """The parsers trained on all of train, and lists for train from their folds where needed."""
     options = plan.options
     train = plan.parts["train"].sentences

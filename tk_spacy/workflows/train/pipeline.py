@@ -38,6 +38,7 @@ from tk_spacy.reranker.training import (
 )
 from tk_spacy.tagging.kinds import get_kind
 from tk_spacy.treebank.conllu import Sentence
+from tk_spacy.utils.array_store import arrays_stored_beside
 from tk_spacy.utils.array_types import Float64
 from tk_spacy.utils.atomic_files import replace_directory
 from tk_spacy.utils.progress import Progress, Stages
@@ -70,7 +71,7 @@ def train_pipeline(options: TrainOptions, *, progress: Progress | None = None) -
     Every mistake in options and files raises UserError before anything is trained or written.  When
     the training stops halfway the work directory stays, and the same call resumes there.
     """
-    with Meter() as meter, ExitStack() as held:
+    with Meter() as meter, ExitStack() as held, arrays_stored_beside(options.output):
         run = Stages(progress or Progress(), meter)
         with at_its_place(options):
             check_places(options)
@@ -228,8 +229,10 @@ def _train_rerankers(
     if settings.kernel_parts and settings.manual_parts:
         with run.stage("training the base reranker") as report:
             without = replace(settings, kernel_parts=(), budget=None)
-            items = prepare_lists(schema, train, lists, without)
-            base, _ = learn(schema, items, without, n_threads=options.threads, progress=report)
+            base, _ = learn(
+                schema, prepare_lists(schema, train, lists, without), without,
+                n_threads=options.threads, progress=report,
+            )  # fmt: skip
     name = "kernel" if settings.kernel_parts else "base"
     with run.stage(f"training the {name} reranker"):
         kernel, stats = train_reranker(
@@ -266,7 +269,7 @@ def _assess(
     run: Stages,
     plan: Plan,
     part: Part,
-    lists: list[CandidateList],
+    lists: Sequence[CandidateList],
     base: Reranker | None,
     kernel: Reranker,
     choices: list[Choices],
