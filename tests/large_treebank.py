@@ -72,7 +72,7 @@ def main() -> None:
     for part in ("train", "dev", "test"):
         words = options.words if part == "train" else min(options.held_out, options.words // 10)
         (source,) = options.treebank.glob(f"*-{part}.conllu")
-        target = options.output / f"large-{part}.conllu"
+        target = options.output / f"large-ud-{part}.conllu"
         with target.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(copies(source, words))
 
