@@ -126,20 +126,20 @@ BUGS = [
     # The combiner
     Bug(
         "combiners learn from the lists that they extend",
-        "rest = [i for i in range(len(tables)) if i not in away]",
-        "rest = list(range(len(tables)))",
+        "rest = [i for i in range(len(lessons)) if i not in away]",
+        "rest = list(range(len(lessons)))",
         (LEARNING,),
     ),
     Bug(
         "combiners learn from the lists that they extend, and from no others",
-        "yield cls._learn(features, tables, rest, epochs=epochs), held.tolist()",
-        "yield cls._learn(features, tables, held.tolist(), epochs=epochs), held.tolist()",
+        "yield cls._learn(features, lessons, rest, epochs=epochs), held.tolist()",
+        "yield cls._learn(features, lessons, held.tolist(), epochs=epochs), held.tolist()",
         (LEARNING,),
     ),
     Bug(
         "the combiner's lists are extended by the one that saw all",
-        "combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)",
-        "combiner = cls._learn(features, tables, range(len(lists)), epochs=epochs)\n"
+        "combiner = cls._learn(features, lessons, range(len(lists)), epochs=epochs)",
+        "combiner = cls._learn(features, lessons, range(len(lists)), epochs=epochs)\n"
         "        extended = [combiner.extended(*pair) for pair in zip(gold, lists, strict=True)]",
         (LEARNING,),
     ),
@@ -200,14 +200,14 @@ BUGS = [
     ),
     Bug(
         "a tuning part was learned from",
-        "rest = [item for item in items if item.index not in away]",
-        "rest = list(items)",
+        "rest = items.without(set(held.tolist()))",
+        "rest = items",
         (LEARNING,),
     ),
     Bug(
         "the tuning parts are those of another split than the one left out",
-        "away = set(held.tolist())\n            rest = [item for",
-        "away = set(parts[number - 1].tolist())\n            rest = [item for",
+        "rest = items.without(set(held.tolist()))",
+        "rest = items.without(set(parts[number - 1].tolist()))",
         (LEARNING,),
     ),
     Bug(
