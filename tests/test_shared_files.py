@@ -41,7 +41,8 @@ from tk_spacy.treebank.conllu import (
 )
 from tk_spacy.utils.progress import Progress
 from tk_spacy.workflows.files.batch import parse_files, rerank_files
-from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
+from tk_spacy.workflows.files.batches import most_words, write_in_parts
+from tk_spacy.workflows.files.counted import Part
 from tk_spacy.workflows.files.worker import Job
 from tk_spacy.workflows.kbest import kbest
 
@@ -198,8 +199,16 @@ def workers_of(process: subprocess.Popen[bytes], count: int) -> list[psutil.Proc
 @pytest.mark.parametrize(
     ("sent", "code", "says"),
     [
-        (signal.SIGINT, 130, "interrupted; finished files are kept"),
-        (signal.SIGTERM, 143, "terminated; finished files are kept"),
+        (
+            signal.SIGINT,
+            130,
+            "interrupted; finished files are kept, and what is done of",
+        ),
+        (
+            signal.SIGTERM,
+            143,
+            "terminated; finished files are kept, and what is done of",
+        ),
         (signal.SIGKILL, 1, "run again with fewer of them (--threads)"),
     ],
 )

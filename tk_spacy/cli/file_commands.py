@@ -88,6 +88,9 @@ TagsOption = Annotated[
     ),
 ]
 
+KEPT = "finished files are kept, and what is done of a large one: run the same command again"
+"""For who stops a command."""
+
 _INPUT_FORMS = (
     "What the files are. text: plain text (UTF-8), split into sentences and words by the model's "
     "own tokenizer. vertical: one word a line, a blank line after each sentence. conllu: CoNLL-U. "
@@ -160,7 +163,7 @@ def run_on_files(
         chooses among trees.
     """
     shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=names_stdout(output))
-    with shell.guard(on_interrupt=lambda: "finished files are kept"):
+    with shell.guard(on_interrupt=lambda: KEPT):
         with (
             standard_input(inputs) as given,
             progress_of(shell) as progress,
@@ -192,6 +195,8 @@ def run_on_files(
         skipped = sum(result.status == "skipped" for result in results)
         if skipped:
             shell.say(f"{skipped} skipped: up to date (--overwrite makes them again).")
+        if counted.resumed:
+            shell.say(f"{counted.resumed:,} sentences are from a run that was stopped.")
         for result in failed:
             shell.error(result.error or result.input)
     if failed:

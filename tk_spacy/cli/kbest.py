@@ -9,6 +9,7 @@ import typer
 
 from tk_spacy.cli.bars import progress_of
 from tk_spacy.cli.file_commands import (
+    KEPT,
     Cores,
     DepsOption,
     OldParserFile,
@@ -103,7 +104,7 @@ def kbest_cli(
         tk-spacy kbest model text.txt -o text.kbest.conllu
     """
     shell = Shell(quiet=quiet, as_json=as_json, stdout_taken=names_stdout(output))
-    with shell.guard():
+    with shell.guard(on_interrupt=lambda: KEPT):
         with standard_input([source]) as given, progress_of(shell) as progress:
             counted = kbest(
                 pipeline,

@@ -34,6 +34,7 @@ __all__ = [
     "atomic_output",
     "check_tree",
     "joined_block",
+    "joined_blocks",
     "load_treebank",
     "parse_feats",
     "read_conllu",
@@ -112,15 +113,21 @@ NO_BLOCK = Block(b"", 0, "", "\n")
 
 def joined_block(sentences: Iterable[Sentence]) -> Block:
     """Sentences as one block, which ``write_blocks`` writes as it would each."""
+    return joined_blocks(map(_block, sentences))
+
+
+def joined_blocks(blocks: Iterable[Block]) -> Block:
+    """The same of blocks."""
     out = BytesIO()
     last = NO_BLOCK
 
-    def noted(sentence: Sentence) -> Block:
+    def noted(block: Block) -> Block:
         nonlocal last
-        last = _block(sentence)
-        return last
+        if block.sentences:
+            last = block
+        return block
 
-    count = write_blocks(out, map(noted, sentences))
+    count = write_blocks(out, map(noted, blocks))
     return last._replace(text=out.getvalue(), sentences=count)
 
 

@@ -46,6 +46,18 @@ class FilledColumns:
         for name in [name for name in self._empty if name in others]:
             del self._empty[name]
 
+    def found(self) -> list[str]:
+        """The columns that hold a value."""
+        return [name for name in COLUMNS if name in self]
+
+    @classmethod
+    def of(cls, found: Iterable[str]) -> FilledColumns:
+        """The same from the names of columns.  Raises KeyError for others."""
+        filled = cls()
+        for name in found:
+            del filled._empty[name]
+        return filled
+
     def missing(self, wanted: Collection[str]) -> list[str]:
         """Those of the wanted columns that are empty so far."""
         return [name for name in self._empty if name in wanted]

@@ -52,6 +52,11 @@ def new_name(target: Path, *, kind: Literal["tmp", "old"] = "tmp") -> Path:
     return target.with_name(f".{_stem(target)}.{_host()}-{os.getpid()}-{number}.{kind}")
 
 
+def hidden_name(target: Path, ending: str) -> Path:
+    """A name beside `target` for what belongs to it, and is not cleared as what a kill left is."""
+    return target.with_name(f".{_stem(target)}.{ending}")
+
+
 @contextmanager
 def temporary_beside(target: Path, *, directory: bool = False) -> Iterator[Path]:
     """An empty file, or directory, beside `target`, locked; removed if it is there at the end.

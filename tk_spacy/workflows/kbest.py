@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from tk_spacy.treebank.enhanced import DEPS_CHOICES, Deps, DepsColumn
 from tk_spacy.utils.progress import Progress
 from tk_spacy.utils.validation import check_choice
 from tk_spacy.workflows.files.batch import check_not_in_model, estimate_sentences, find_jobs
-from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
+from tk_spacy.workflows.files.batches import most_words, write_in_parts
+from tk_spacy.workflows.files.counted import Part
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import INPUT_FORMS, InputForm, InputReader
 from tk_spacy.workflows.files.records import Records, asked, check_single, find_recipes
@@ -137,6 +138,8 @@ def kbest(
     if not overwrite:
         for place, recipe in recipes.items():
             check_single(place, recipe)
+    if job.target in recipes:
+        job = replace(job, key=recipes[job.target].key)
     report.begin(STAGE)
     with Records() as records:
         records.begin(recipes)
@@ -150,6 +153,7 @@ def kbest(
         "sentences": whole.tally.sentences,
         "words": whole.tally.words,
         "trees": whole.trees,
+        "resumed": whole.resumed,
         "trees_per_sentence": whole.trees / whole.tally.sentences,
         "missing_columns": whole.filled.missing(columns_read(parser.sources)),
         "deps": asdict(whole.deps),

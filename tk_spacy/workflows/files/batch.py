@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,10 @@ def _work_on_files(
             parser_files.check_target(job)
     settings = {**settings, **asked(tags=tags, form=form)}
     recipes = find_recipes(jobs, command, model, settings, parser_files)
+    # What is done of a large file stands for these alone.
+    jobs = [
+        replace(job, key=recipes[job.target].key) if job.target in recipes else job for job in jobs
+    ]
     todo = jobs
     if not overwrite and one_file:
         for target, recipe in recipes.items():
@@ -334,6 +339,7 @@ def total(results: Sequence[FileResult]) -> FileResult:
         whole.words += result.words
         whole.changed += result.changed
         whole.seconds += result.seconds
+        whole.resumed += result.resumed
         whole.missing = tuple(dict.fromkeys((*whole.missing, *result.missing)))
         whole.deps = whole.deps + result.deps
     parser = [result.parser for result in done if result.parser is not None]

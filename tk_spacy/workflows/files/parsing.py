@@ -18,7 +18,8 @@ from tk_spacy.parallel.batches import in_parts
 from tk_spacy.treebank.confidence_columns import without_confidence
 from tk_spacy.treebank.conllu import Sentence, TreebankError
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
-from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
+from tk_spacy.workflows.files.batches import most_words, write_in_parts
+from tk_spacy.workflows.files.counted import Part
 from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags, Gaps
 from tk_spacy.workflows.files.worker import FileResult, FileWorker, Job, SentenceReport

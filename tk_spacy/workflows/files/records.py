@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tk_spacy.about import __version__
 from tk_spacy.errors import UserError
 from tk_spacy.utils.atomic_files import STDOUT
 from tk_spacy.utils.leftovers import temporary_beside
@@ -53,6 +54,17 @@ class Recipe:
     model: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Tells it from all others, and from those of other versions of the program.
+
+        Empty where the input is not known before it is read.
+        """
+        if PIPE in (self.input, *self.others.values()):
+            return ""
+        text = json.dumps([__version__, asdict(self)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def changes(self, entry: Mapping[str, Any]) -> Iterator[str]:
         """Why a recorded result is not what this recipe makes."""

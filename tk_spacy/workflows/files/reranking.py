@@ -24,7 +24,8 @@ from tk_spacy.reranker.staged import Staged
 from tk_spacy.treebank.confidence_columns import with_confidence, without_confidence
 from tk_spacy.treebank.conllu import Sentence
 from tk_spacy.treebank.enhanced import Deps, DepsColumn
-from tk_spacy.workflows.files.batches import Part, most_words, write_in_parts
+from tk_spacy.workflows.files.batches import most_words, write_in_parts
+from tk_spacy.workflows.files.counted import Part
 from tk_spacy.workflows.files.external_trees import ExternalFiles
 from tk_spacy.workflows.files.inputs import InputReader
 from tk_spacy.workflows.files.tagging import FileTags, Gaps

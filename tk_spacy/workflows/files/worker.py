@@ -22,10 +22,15 @@ SentenceReport = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One file to work on, and where the result goes."""
+    """One file to work on, and where the result goes.
+
+    key: tells all that the result depends on; where it is empty, no part of the result is kept for
+        another run, see `kept_parts`.
+    """
 
     input: Path
     target: Path
+    key: str = field(default="", compare=False)
 
 
 @dataclass(slots=True)
@@ -40,6 +45,7 @@ class FileResult:
     missing: columns that the model has learnt to read and that are empty here.
     deps: what became of the column DEPS.
     tags: whose tags the words have, in words, where that is worth a note.
+    resumed: sentences that an earlier run did, which was stopped.
     """
 
     input: str
@@ -55,6 +61,7 @@ class FileResult:
     missing: tuple[str, ...] = ()
     deps: DepsCount = field(default_factory=DepsCount)
     tags: str | None = None
+    resumed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; scores in percent."""
@@ -77,6 +84,7 @@ class FileResult:
             "missing_columns": list(self.missing),
             "deps": asdict(self.deps),
             "tags": self.tags,
+            "resumed": self.resumed,
         }
 
 
