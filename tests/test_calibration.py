@@ -474,7 +474,7 @@ def test_training_calibrates_on_lists_that_the_scoring_reranker_did_not_see(list
     items = prepare_lists(schema, golds, trees, QUICK)
     place = 0
     for held in tuning_parts(40, 2, seed=5):
-        scout, _ = learn(schema, [i for i in items if i.index not in held], QUICK)
+        scout, _ = learn(schema, items.without(set(held.tolist())), QUICK)
         for i in held.tolist():
             assert seen[place].candidates is trees[i]
             scores = reranker.combination.final(trees[i], scout.scores(golds[i], trees[i]))
@@ -514,7 +514,7 @@ def test_training_gives_final_scores_of_rerankers_that_did_not_see_the_lists(lis
     items = prepare_lists(schema, golds, trees, QUICK)
     assert sorted(unseen) == list(range(40))
     for held in tuning_parts(40, training.CALIBRATION_FOLDS, seed=5):
-        scout, _ = learn(schema, [i for i in items if i.index not in held], QUICK)
+        scout, _ = learn(schema, items.without(set(held.tolist())), QUICK)
         for i in held.tolist():
             scores = reranker.combination.final(trees[i], scout.scores(golds[i], trees[i]))
             assert unseen[i].tolist() == scores.tolist()
