@@ -80,8 +80,9 @@ def parse_cli(
 
     HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
     input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
-    by byte. Files are streamed, so they may be larger than memory. For the reranked trees of a
-    model of `tk-spacy train`, use `tk-spacy rerank`.
+    by byte. Files are streamed, so they may be larger than memory; of a large one a run that is
+    stopped keeps what is done (.OUT.parts beside OUT), and the same command goes on there. For the
+    reranked trees of a model of `tk-spacy train`, use `tk-spacy rerank`.
 
         tk-spacy parse parser in.conllu -o out.conllu
 

@@ -88,7 +88,8 @@ def rerank_cli(
     HEAD and DEPREL are written anew, DEPS as --deps says; tags, features and lemmas are the
     input's, or the model's own tagger's where the input has none (--tags); all else is kept byte
     by byte. Files with ready candidates (from `tk-spacy kbest` or another parser) are recognised
-    and need no parsing. Files are streamed, so they may be larger than memory.
+    and need no parsing. Files are streamed, so they may be larger than memory; of a large one a run
+    that is stopped keeps what is done (.OUT.parts beside OUT), and the same command goes on there.
 
         tk-spacy rerank model in.conllu -o out.conllu
 
