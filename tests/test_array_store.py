@@ -125,6 +125,21 @@ def test_the_file_is_where_it_is_asked_for_and_has_no_name(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
+def test_a_full_disk_is_told_with_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any, **options: Any) -> Any:
+        return Path("/dev/full").open("r+b", buffering=0)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with arrays_stored_beside(tmp_path / "model"):
+        store = ArrayStore(segment=1)
+    with pytest.raises(OSError, match="No space left") as caught:
+        store.append([np.arange(10)])
+    assert caught.value.filename == str(tmp_path)
+
+
 def test_where_the_folder_takes_no_files_the_system_s_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +172,7 @@ def test_no_file_is_left_open() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of files are Linux's")
 def test_a_full_disk_is_an_error_of_the_system() -> None:
     code = """
-import errno, resource, signal
+import errno, resource, signal, tempfile
 import numpy as np
 from tk_spacy.utils.array_store import ArrayStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -168,6 +183,7 @@ try:
         store.append([np.full(1 << 13, number)])
 except OSError as error:
     assert error.errno == errno.EFBIG, error
+    assert error.filename == tempfile.gettempdir(), error
     assert all((store[i][0] == i).all() for i in range(8))
     print("told")
 """

@@ -97,11 +97,11 @@ def test_lists_travel_to_another_process_as_themselves(in_file: None) -> None:
 def test_models_from_a_file_are_the_same(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    golds, lists = random_lists(8, sentences=50, n=7)
-    settings = Settings(**{"iterations": 3, "bits": 14, **options})  # type: ignore[arg-type]
+    golds, lists = random_lists(8, sentences=24, n=6)
+    settings = Settings(**{"iterations": 2, "bits": 12, **options})  # type: ignore[arg-type]
     schema = Schema.fit(golds)
     models = []
-    for segment in (1 << 30, 1, 5_000):
+    for segment in (1 << 30, 1, 2_000):
         monkeypatch.setattr(array_store, "SEGMENT", segment)
         given = StoredLists(lists)
         assert (given._store.in_file > 0) == (segment < 1 << 30)
@@ -111,7 +111,7 @@ def test_models_from_a_file_are_the_same(
 
 
 def test_combiners_from_a_file_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    golds, lists = random_lists(9, sentences=40, n=7)
+    golds, lists = random_lists(9, sentences=20, n=6)
     found = []
     for segment in (1 << 30, 1):
         monkeypatch.setattr(array_store, "SEGMENT", segment)
@@ -180,7 +180,7 @@ def test_files_of_a_training_lie_beside_its_output_and_go_with_it(
     places = []
     make = array_store._nameless_file
 
-    def watched(place: Path | None) -> IO[bytes]:
+    def watched(place: Path | None) -> tuple[IO[bytes], Path | None]:
         places.append(place)
         return make(place)
 

@@ -59,6 +59,7 @@ class ArrayStore:
         self._place = _place.get()
         self._kinds: tuple[tuple[np.dtype[Any], int], ...] | None = None
         self._file: IO[bytes] | None = None
+        self._folder: Path | None = None
         self._written = 0
         self._maps: list[mmap.mmap] = []
         # Of each record in the file: the mapping that it is in, and where it begins there.
@@ -78,7 +79,7 @@ class ArrayStore:
     def append(self, record: Sequence[NDArray[Any]]) -> None:
         """One more record.  Raises TypeError where its arrays are of other types than the first's.
 
-        Raises OSError where the file cannot be written, such as on a full disk.
+        Raises OSError, which names the folder, where the file cannot be written, as on a full disk.
         """
         arrays = tuple(record)
         kinds = tuple((item.dtype, item.ndim) for item in arrays)
@@ -89,7 +90,11 @@ class ArrayStore:
         self._ahead.append(arrays)
         self._ahead_bytes += sum(item.nbytes for item in arrays)
         if self._ahead_bytes >= self._segment:
-            self._write()
+            try:
+                self._write()
+            except OSError as error:  # which knows no name, as the file has none
+                where = os.fspath(self._folder or tempfile.gettempdir())
+                raise OSError(error.errno, error.strerror, where) from error
 
     def __getitem__(self, place: int) -> Record:
         if not 0 <= place < len(self):
@@ -122,7 +127,7 @@ class ArrayStore:
     def _write(self) -> None:
         """Write the records that memory holds, and map them."""
         if self._file is None:
-            self._file = _nameless_file(self._place)
+            self._file, self._folder = _nameless_file(self._place)
             weakref.finalize(self, _close, self._file)  # mappings outlive it
         begin = self._written
         self._file.seek(begin)  # after a disk was full it may stand elsewhere
@@ -160,12 +165,12 @@ def _padded(size: int) -> int:
     return size + -size % WORD
 
 
-def _nameless_file(place: Path | None) -> IO[bytes]:
-    """A file in the next folder above that there is; where the system has its own if not there."""
+def _nameless_file(place: Path | None) -> tuple[IO[bytes], Path | None]:
+    """A file in the next folder above that there is; None where the system has its own if not."""
     for folder in [] if place is None else [place, *place.parents]:
         if folder.is_dir():
             try:
-                return tempfile.TemporaryFile(dir=folder)
+                return tempfile.TemporaryFile(dir=folder), folder
             except OSError:
                 break
-    return tempfile.TemporaryFile()
+    return tempfile.TemporaryFile(), None
